@@ -1,0 +1,71 @@
+import asyncio
+
+import pytest
+
+from app.tasks import Tasks, describe
+
+
+async def test_a_task_is_kept_until_it_is_done():
+    tasks = Tasks()
+    gate = asyncio.Event()
+    task = tasks.start(gate.wait(), name="waiter")
+    assert (1, "waiter") == (len(tasks), task.get_name())
+    gate.set()
+    assert await task is True
+    await asyncio.sleep(0)
+    assert 0 == len(tasks)
+
+
+async def test_closing_cancels_and_awaits_what_still_runs():
+    tasks = Tasks()
+    cleaned = []
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0)
+            cleaned.append(True)
+
+    task = tasks.start(work(), name="work")
+    await asyncio.sleep(0)
+    await tasks.aclose()
+    assert task.cancelled()
+    assert [True] == cleaned
+
+
+async def test_closing_with_grace_lets_tasks_end_by_themselves():
+    tasks = Tasks()
+
+    async def work():
+        await asyncio.sleep(0)
+        return 7
+
+    task = tasks.start(work(), name="work")
+    await tasks.aclose(grace=5)
+    assert 7 == task.result()
+
+
+async def test_no_task_starts_after_the_end():
+    tasks = Tasks()
+    await tasks.aclose()
+    with pytest.raises(RuntimeError, match="late"):
+        tasks.start(asyncio.sleep(0), name="late")
+
+
+async def test_a_failure_is_logged_by_kind_and_place_without_its_text(caplog):
+    tasks = Tasks()
+
+    async def fail():
+        raise ValueError("the user's secret words")
+
+    task = tasks.start(fail(), name="failing")
+    await asyncio.wait([task])
+    await asyncio.sleep(0)
+    assert "task failing failed: ValueError at " in caplog.text
+    assert "test_tasks.py" in caplog.text
+    assert "secret words" not in caplog.text
+
+
+def test_an_error_that_was_never_raised_is_described_by_its_kind():
+    assert "KeyError" == describe(KeyError("x"))
