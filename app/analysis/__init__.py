@@ -1,0 +1,1 @@
+"""Pure functions on rows of the ledger: no database, no clock, no web."""

@@ -1,0 +1,53 @@
+"""Time to first token: exact percentiles of the samples at hand.
+
+Percentiles are nearest-rank: the smallest sample that at least ``q`` of all samples do not
+exceed. Every figure shown is one that was measured; nothing is interpolated.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+FEW_SAMPLES = 20
+"""Below this many samples the 95th percentile is just the largest of them; pages say so."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latency:
+    """Milliseconds."""
+
+    samples: int
+    median_ms: float
+    p95_ms: float
+
+    @property
+    def few(self) -> bool:
+        return self.samples < FEW_SAMPLES
+
+
+def percentile(ordered: Sequence[float], q: float) -> float | None:
+    """The nearest-rank percentile of ascending samples, 0 < q ≤ 1; None without samples."""
+    if not 0 < q <= 1:
+        raise ValueError(f"a percentile lies above 0 and at most at 1, not at {q}")
+    if not ordered:
+        return None
+    # q * n is rounded first: 0.95 * 20 is 19.000000000000004 in floating point.
+    rank = math.ceil(round(q * len(ordered), 9))
+    return ordered[max(rank, 1) - 1]
+
+
+def summarize(samples: Iterable[float]) -> Latency | None:
+    """Median and 95th percentile, or None where nothing was measured."""
+    ordered = sorted(samples)
+    median, p95 = percentile(ordered, 0.5), percentile(ordered, 0.95)
+    if median is None or p95 is None:
+        return None
+    return Latency(len(ordered), median, p95)
+
+
+def by_mode(samples: Mapping[str | None, Iterable[float]]) -> dict[str | None, Latency]:
+    """One ``Latency`` per mode that has samples; the mode None is unknown."""
+    found = {mode: summarize(values) for mode, values in samples.items()}
+    return {mode: latency for mode, latency in found.items() if latency is not None}

@@ -1,0 +1,147 @@
+import json
+import re
+
+import pytest
+
+from app.analysis.explain import FALLBACKS, RESETS, WhyKind, explain
+from engine.model import NOT_ELIGIBLE, EpochReason, Mode, Reason, Status
+from tests.support.rows import make_row
+
+FULL = {"mode": "ws_full", "items_total": 40, "items_sent": 40}
+
+
+def full(reason, **changes):
+    eligible = reason not in NOT_ELIGIBLE and reason != "ok"
+    return make_row(**(FULL | {"reason": str(reason), "eligible": eligible} | changes))
+
+
+@pytest.mark.parametrize("reason", [r for r in Reason if r is not Reason.OK])
+@pytest.mark.parametrize("mode", ["ws_full", "http_full", None])
+def test_every_reason_has_one_sentence_of_its_own(reason, mode):
+    why = explain(full(reason, mode=mode))
+    assert re.fullmatch(r"[A-Z].*[^ ]\.", why.sentence)
+    assert str(reason) not in why.sentence or reason == "epoch_reset"
+    others = {explain(full(other)).sentence for other in Reason if other not in (reason, "ok")}
+    assert explain(full(reason)).sentence not in others
+
+
+@pytest.mark.parametrize("reason", [r for r in Reason if r is not Reason.OK])
+def test_what_could_have_been_continued_is_a_break_and_all_else_is_expected(reason):
+    expected = WhyKind.EXPECTED if reason in NOT_ELIGIBLE else WhyKind.BREAK
+    assert explain(full(reason)).kind is expected
+
+
+def test_a_continued_turn_tells_what_was_sent():
+    why = explain(make_row(items_sent=2, items_total=41, bytes_total=1000, bytes_sent=30))
+    assert why.sentence == "Continued: 2 new items of 41 sent, 97 % fewer bytes."
+    assert why.kind is WhyKind.CONTINUED
+    assert (
+        explain(make_row(items_sent=1, items_total=1)).sentence
+        == "Continued: 1 new item of 1 sent."
+    )
+    assert explain(make_row()).sentence == "Continued: only what is new was sent."
+
+
+def test_ok_without_an_incremental_wire_is_not_called_continued():
+    why = explain(make_row(mode="http_full", reason="ok"))
+    assert why.sentence == "The prefix was unchanged, yet the turn was sent as http_full."
+    assert why.kind is WhyKind.UNKNOWN
+
+
+@pytest.mark.parametrize("reason", [Reason.NO_BASELINE, Reason.EPOCH_RESET])
+def test_benign_reasons_are_said_to_be_benign(reason):
+    assert re.search(
+        "normal|planned", explain(full(reason, epoch_reset_reason="summarize")).sentence
+    )
+
+
+def test_the_first_turn_of_a_session_is_told_from_a_side_request():
+    first = explain(full(Reason.NO_BASELINE, epoch=0, epoch_turn=1)).sentence
+    side = explain(full(Reason.NO_BASELINE, epoch=0, epoch_turn=7)).sentence
+    assert "first turn of its session" in first
+    assert "echoes no earlier answer" in side
+
+
+@pytest.mark.parametrize("word", list(EpochReason))
+def test_every_reset_has_its_words(word):
+    assert RESETS[word] in explain(full(Reason.EPOCH_RESET, epoch_reset_reason=word)).sentence
+
+
+def test_a_callers_own_reset_word_is_kept():
+    assert "“nightly”" in explain(full(Reason.EPOCH_RESET, epoch_reset_reason="nightly")).sentence
+    assert "as planned" in explain(full(Reason.EPOCH_RESET)).sentence
+
+
+@pytest.mark.parametrize(
+    "reason", [Reason.WS_REJECTED, Reason.WS_UNAVAILABLE, Reason.CONNECTION_LOST]
+)
+def test_the_fallback_says_what_happened(reason):
+    assert FALLBACKS["evicted"] in explain(full(reason, fallback_reason="evicted")).sentence
+    assert "closed_4242" in explain(full(reason, fallback_reason="closed_4242")).sentence
+    assert explain(full(reason)).sentence.endswith(".")
+
+
+def test_a_request_too_large_tells_its_size():
+    why = explain(full(Reason.PAYLOAD_TOO_LARGE, bytes_total=17_000_000))
+    assert "17,000,000 bytes" in why.sentence
+
+
+@pytest.mark.parametrize(
+    ("shadow", "words"),
+    [
+        (None, "continuation is off for it."),
+        ("ok", "it could have been continued."),
+        ("prefix_mismatch", "could not have been continued either (prefix_mismatch)."),
+    ],
+)
+def test_an_observed_turn_tells_what_could_have_been(shadow, words):
+    why = explain(full(Reason.CONTINUATION_OFF, shadow_reason=shadow))
+    assert why.sentence.endswith(words)
+
+
+def test_an_importers_word_is_kept():
+    row = full("missing_baseline_request", source="import:lingtai", eligible=False)
+    assert explain(row).sentence == "Recorded by import:lingtai as “missing_baseline_request”."
+    assert explain(row).kind is WhyKind.UNKNOWN
+
+
+def test_without_a_reason_nothing_is_made_up():
+    why = explain(make_row(mode=None, reason=None, eligible=False, source="import:codex"))
+    assert why.sentence == "Nothing is recorded of why this turn was sent as it was."
+    assert why.kind is WhyKind.UNKNOWN
+    assert "http_full" in explain(make_row(mode="http_full", reason=None)).sentence
+
+
+@pytest.mark.parametrize(
+    "status", [s for s in Status if s not in ("completed", "incomplete", "client_closed")]
+)
+def test_a_turn_that_did_not_succeed_says_so_first(status):
+    row = make_row(status=str(status), http_status=429, error_code="rate_limit_exceeded")
+    why = explain(row)
+    assert why.kind is WhyKind.FAULT
+    assert why.sentence.endswith("(HTTP 429, rate_limit_exceeded).")
+    assert explain(make_row(status=str(status))).sentence.endswith(".")
+
+
+def test_a_client_that_left_is_no_fault():
+    assert explain(make_row(status="client_closed")).kind is WhyKind.EXPECTED
+
+
+def test_an_incomplete_turn_is_explained_like_a_completed_one():
+    assert explain(make_row(status="incomplete")).kind is WhyKind.CONTINUED
+
+
+@pytest.mark.parametrize(("kind", "word"), [("warmup", "warm-up"), ("compaction", "compaction")])
+def test_warm_ups_and_compactions_are_told_as_such(kind, word):
+    why = explain(full(Reason.NO_BASELINE, kind=kind))
+    assert word in why.sentence
+    assert why.kind is WhyKind.EXPECTED
+    assert (
+        "answered here" in explain(make_row(kind="warmup", mode=None)).sentence or kind != "warmup"
+    )
+
+
+@pytest.mark.parametrize("mode", list(Mode))
+def test_markup_in_names_is_left_for_the_page_to_show_as_text(mode):
+    row = full("<img src=x>", source="import:<b>", mode=str(mode), evidence=json.dumps({}))
+    assert "<img src=x>" in explain(row).sentence
