@@ -1,0 +1,215 @@
+"""Opening the database and bringing its schema up to date.
+
+SQLite is the embedded default: write-ahead log, upgraded by itself when the service starts.
+PostgreSQL may serve several machines, so that nobody upgrades it by accident: an outdated one is
+refused with the command that does.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, select, text
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from app.errors import LedgerError
+from app.keys import Keys
+from app.ledger.models import ledger_facts
+from app.paths import ALEMBIC
+
+BUSY_TIMEOUT_MS = 10_000
+WRITES = {"warmline_writes": True}
+"""Execution options of a transaction that writes: it takes SQLite's write lock at once, because
+a reader that turns writer half-way may be refused without any waiting."""
+
+
+def read_url(database: str | URL) -> URL:
+    """A database URL, or the path of an SQLite file, as the setting ``database`` takes them."""
+    if isinstance(database, str) and "://" not in database:
+        return URL.create("sqlite", database=str(Path(database).expanduser()))
+    try:
+        url = make_url(database)
+    except (ArgumentError, ValueError):
+        raise LedgerError(
+            "bad_database", "The database URL cannot be read.", _FORMS
+        ) from None  # the URL may hold a password, and SQLAlchemy's message quotes it
+    backend = url.get_backend_name()
+    if backend == "sqlite":
+        if url.database in (None, "", ":memory:"):
+            raise LedgerError("bad_database", "The ledger needs an SQLite file.", _FORMS)
+        return url.set(drivername="sqlite")
+    if backend == "postgresql":
+        if importlib.util.find_spec("psycopg") is None:
+            raise LedgerError(
+                "driver_missing",
+                "PostgreSQL needs the package psycopg, which is not installed.",
+                "Install it with: pip install 'warmline[postgresql]'",
+            )
+        return url.set(drivername="postgresql+psycopg")
+    raise LedgerError("bad_database", f"The database {backend} is not supported.", _FORMS)
+
+
+_FORMS = "Give a path, sqlite:///PATH or postgresql://USER@HOST/NAME."
+
+
+def open_engine(database: str | URL) -> Engine:
+    """An engine for reads and writes. Does not touch the schema."""
+    return _engine(read_url(database))
+
+
+def migration_engine(database: str | URL) -> Engine:
+    """An engine whose connections end with their use, and whose transactions write."""
+    return _engine(read_url(database), poolclass=NullPool).execution_options(**WRITES)
+
+
+def _engine(url: URL, **options: Any) -> Engine:
+    engine = create_engine(url, **options)
+    if engine.dialect.name == "sqlite":
+        event.listen(engine, "connect", _on_sqlite_connect)
+        event.listen(engine, "begin", _on_sqlite_begin)
+    return engine
+
+
+def _on_sqlite_connect(connection: Any, _record: Any) -> None:
+    # The driver's own way opens transactions late and commits before DDL; ours begin with BEGIN.
+    connection.isolation_level = None
+    cursor = connection.cursor()
+    cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
+    cursor.execute("PRAGMA journal_mode = WAL")
+    cursor.execute("PRAGMA synchronous = NORMAL")
+    cursor.execute("PRAGMA foreign_keys = ON")
+    cursor.execute("PRAGMA temp_store = MEMORY")
+    cursor.close()
+
+
+def _on_sqlite_begin(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("warmline_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+
+def upgrade(database: str | URL) -> None:
+    """Bring the schema to this version; creates an SQLite file and its directory if need be.
+
+    Several processes may do so at once: the first one takes the lock, the others find it done.
+    """
+    url = read_url(database)
+    if url.database is not None and url.get_backend_name() == "sqlite":
+        with _explained(url):
+            Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    engine = migration_engine(url)
+    try:
+        with _explained(url), engine.begin() as connection:
+            _refuse_newer(connection)
+            command.upgrade(alembic_config(connection), "head")
+    finally:
+        engine.dispose()
+
+
+def prepare(database: str | URL) -> Engine:
+    """What the service does at start: upgrade SQLite, check PostgreSQL, and open it."""
+    url = read_url(database)
+    if url.get_backend_name() == "sqlite":
+        upgrade(url)
+        return open_engine(url)
+    engine = open_engine(url)
+    try:
+        with _explained(url), engine.connect() as connection:
+            _refuse_newer(connection)
+            if _revision(connection) != _head():
+                raise LedgerError(
+                    "ledger_outdated",
+                    "The database's schema is older than this version of Warmline.",
+                    "Stop the other processes that write to it, then run: warmline db upgrade",
+                )
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+_LEAVE_KEY = text(
+    "INSERT INTO ledger_facts (name, value) VALUES ('key_fingerprint', :value) "
+    "ON CONFLICT (name) DO NOTHING"
+)
+
+
+def check_key(engine: Engine, keys: Keys) -> None:
+    """Refuse a key other than the one the ledger's hashes were made with.
+
+    The first process leaves the key's fingerprint in the database. With another key no session
+    or tenant would ever meet its older rows, and gateways would not agree on who is who.
+    """
+    query = select(ledger_facts.c.value).where(ledger_facts.c.name == "key_fingerprint")
+    with engine.connect().execution_options(**WRITES) as connection, connection.begin():
+        connection.execute(_LEAVE_KEY, {"value": keys.fingerprint})
+        known = connection.execute(query).scalar_one()
+    if known != keys.fingerprint:
+        raise LedgerError(
+            "key_mismatch",
+            "The key file is not the one this ledger was written with.",
+            "Restore the key file from a backup or from another machine, or start a new ledger.",
+        )
+
+
+def alembic_config(connection: Connection) -> Config:
+    """Alembic's configuration in code, so that a wheel needs no file for it."""
+    config = _script_config()
+    config.attributes["connection"] = connection
+    return config
+
+
+def _script_config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(ALEMBIC).replace("%", "%%"))
+    config.set_main_option("path_separator", "os")
+    return config
+
+
+def _head() -> str | None:
+    return ScriptDirectory.from_config(_script_config()).get_current_head()
+
+
+def _revision(connection: Connection) -> str | None:
+    return MigrationContext.configure(connection).get_current_revision()
+
+
+def _refuse_newer(connection: Connection) -> None:
+    current = _revision(connection)
+    known = {
+        script.revision for script in ScriptDirectory.from_config(_script_config()).walk_revisions()
+    }
+    if current is not None and current not in known:
+        raise LedgerError(
+            "ledger_newer",
+            f"The ledger was written by a newer version of Warmline (schema {current}).",
+            "Install that version again; an older one must not write to it.",
+        )
+
+
+@contextlib.contextmanager
+def _explained(url: URL) -> Iterator[None]:
+    """Turn a driver's failure into an error that names the database, without its password."""
+    shown = url.render_as_string(hide_password=True)
+    try:
+        yield
+    except DBAPIError as error:
+        raise LedgerError(
+            "ledger_unusable", f"The database {shown} cannot be used: {error.orig}", _CHECK
+        ) from error
+    except (SQLAlchemyError, OSError) as error:
+        raise LedgerError(
+            "ledger_unusable", f"The database {shown} cannot be used: {error}", _CHECK
+        ) from error
+
+
+_CHECK = "Check that it exists, runs and is writable for this user (setting database)."

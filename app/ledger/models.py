@@ -1,0 +1,163 @@
+"""The schema. Reads give ``TurnRow``, never an object of these classes.
+
+- Times and byte counts are BIGINT: epoch milliseconds, UTC. The same on SQLite and PostgreSQL.
+- Token counts are INTEGER, so that PostgreSQL sums them to BIGINT and not to NUMERIC.
+- ``id`` grows with every insert and is never used again, also not after a purge: together with a
+  time it makes keyset cursors exact, and alone it bounds the snapshot of an export.
+- Text has no length in the schema; ``facts`` cuts what comes from outside.
+
+A change here needs a migration in ``alembic/versions``; ``alembic check`` compares the two.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+from sqlalchemy import BigInteger, Boolean, Double, Index, Integer, MetaData, Numeric, Table, Text
+from sqlalchemy.engine import Dialect
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+NAMES = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
+    "pk": "pk_%(table_name)s",
+}
+Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up INTEGER keys only
+
+
+class Money(TypeDecorator[Decimal]):
+    """Exact on PostgreSQL; SQLite keeps a double, which holds the nine decimals of a turn."""
+
+    impl = Numeric(18, 9, asdecimal=False)
+    cache_ok = True
+
+    def process_bind_param(self, value: Decimal | None, dialect: Dialect) -> Any:  # noqa: ARG002
+        return None if value is None else str(value)
+
+    def process_result_value(self, value: Any, dialect: Dialect) -> Decimal | None:  # noqa: ARG002
+        return None if value is None else Decimal(str(value))
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(naming_convention=NAMES)
+    type_annotation_map = {  # noqa: RUF012  (SQLAlchemy's own protocol)
+        str: Text(),
+        int: Integer(),
+        float: Double(),
+        bool: Boolean(),
+        Decimal: Money(),
+    }
+
+
+def _big() -> Mapped[int | None]:
+    return mapped_column(BigInteger())
+
+
+class Turn(Base):
+    """One turn. The columns after ``id`` are ``rows.COLUMNS``, in that order."""
+
+    __tablename__ = "turns"
+
+    id: Mapped[int] = mapped_column(Id, primary_key=True)
+    turn_id: Mapped[str]
+    started_at: Mapped[int] = mapped_column(BigInteger())
+    ended_at: Mapped[int] = mapped_column(BigInteger())
+    recorded_at: Mapped[int] = mapped_column(BigInteger())
+    source: Mapped[str]
+    kind: Mapped[str]
+    status: Mapped[str]
+    session: Mapped[str | None]
+    session_key: Mapped[str]
+    root_session: Mapped[str | None]
+    turn_group: Mapped[str | None]
+    tenant: Mapped[str]
+    chain: Mapped[str | None]
+    epoch: Mapped[int | None]
+    epoch_turn: Mapped[int | None]
+    client: Mapped[str | None]
+    client_version: Mapped[str | None]
+    client_transport: Mapped[str | None]
+    gateway_version: Mapped[str | None]
+    upstream: Mapped[str]
+    model: Mapped[str | None]
+    reasoning_effort: Mapped[str | None]
+    service_tier: Mapped[str | None]
+    mode: Mapped[str | None]
+    reason: Mapped[str | None]
+    epoch_reset_reason: Mapped[str | None]
+    eligible: Mapped[bool]
+    changed_fields: Mapped[str | None]
+    fallback_reason: Mapped[str | None]
+    attempts: Mapped[int | None]
+    connection: Mapped[str | None]
+    previous_response_id: Mapped[str | None]
+    response_id: Mapped[str | None]
+    prompt_cache_key: Mapped[str | None]
+    store: Mapped[bool | None]
+    items_total: Mapped[int | None]
+    items_sent: Mapped[int | None]
+    baseline_items: Mapped[int | None]
+    bytes_total: Mapped[int | None] = _big()
+    bytes_sent: Mapped[int | None] = _big()
+    frozen_items: Mapped[int | None]
+    diverged_at: Mapped[int | None]
+    diverged_kind: Mapped[str | None]
+    diverged_path: Mapped[str | None]
+    diverged_class: Mapped[str | None]
+    fingerprint: Mapped[str | None]
+    evidence: Mapped[str | None]
+    tools_digest: Mapped[str | None]
+    instructions_digest: Mapped[str | None]
+    prefix_digest: Mapped[str | None]
+    baseline_digest: Mapped[str | None]
+    input_tokens: Mapped[int | None]
+    cached_tokens: Mapped[int | None]
+    cache_write_tokens: Mapped[int | None]
+    cache_write_long_tokens: Mapped[int | None]
+    non_cached_tokens: Mapped[int | None]
+    output_tokens: Mapped[int | None]
+    reasoning_tokens: Mapped[int | None]
+    total_tokens: Mapped[int | None]
+    usage_state: Mapped[str]
+    ttft_ms: Mapped[float | None]
+    first_event_ms: Mapped[float | None]
+    queue_ms: Mapped[float | None]
+    connect_ms: Mapped[float | None]
+    duration_ms: Mapped[float | None]
+    http_status: Mapped[int | None]
+    error_code: Mapped[str | None]
+    cache_verdict: Mapped[str | None]
+    cache_grade: Mapped[str | None]
+    missed_tokens: Mapped[int | None]
+    provider_miss_reason: Mapped[str | None]
+    shadow_mode: Mapped[str | None]
+    shadow_reason: Mapped[str | None]
+    cost_usd: Mapped[Decimal | None]
+    price_note: Mapped[str | None]
+    import_id: Mapped[str | None]
+
+    __table_args__ = (
+        Index("uq_turns_turn_id", "turn_id", unique=True),
+        Index(None, "started_at", "id"),
+        Index(None, "recorded_at", "id"),
+        Index(None, "session_key", "started_at"),
+        Index(None, "fingerprint", "started_at"),
+        {"sqlite_autoincrement": True},
+    )
+
+
+class LedgerFact(Base):
+    """What is true of the ledger as a whole, by name: so far ``key_fingerprint``."""
+
+    __tablename__ = "ledger_facts"
+
+    name: Mapped[str] = mapped_column(primary_key=True)
+    value: Mapped[str]
+
+
+turns: Table = Base.metadata.tables["turns"]
+ledger_facts: Table = Base.metadata.tables["ledger_facts"]

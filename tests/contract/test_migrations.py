@@ -1,0 +1,97 @@
+"""The migrations make exactly the schema of the models, on an empty and on a used database."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+from alembic import command
+from alembic.autogenerate import compare_metadata
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import create_engine, inspect
+
+from app.ledger.database import alembic_config, migration_engine, open_engine, prepare
+from app.ledger.models import Base
+from app.paths import ALEMBIC
+
+
+def schema(engine) -> dict:
+    """What a database looks like, in the words that both ways of making it share."""
+    look = inspect(engine)
+    return {
+        table: (
+            [(c["name"], str(c["type"]), c["nullable"]) for c in look.get_columns(table)],
+            sorted(
+                (i["name"], tuple(i["column_names"]), bool(i["unique"]))
+                for i in look.get_indexes(table)
+            ),
+            look.get_pk_constraint(table)["constrained_columns"],
+        )
+        for table in look.get_table_names()
+        if table != "alembic_version"
+    }
+
+
+def test_migrating_an_empty_database_gives_the_schema_of_the_models(tmp_path: Path):
+    migrated = prepare(str(tmp_path / "migrated.sqlite3"))
+    declared = create_engine("sqlite://")
+    Base.metadata.create_all(declared)
+    assert schema(declared) == schema(migrated)
+    with migrated.connect() as connection:
+        context = MigrationContext.configure(
+            connection, opts={"compare_type": True, "compare_server_default": True}
+        )
+        assert [] == compare_metadata(context, Base.metadata)
+    migrated.dispose()
+    declared.dispose()
+
+
+def test_the_alembic_command_finds_nothing_to_do_on_an_upgraded_database(tmp_path: Path):
+    database = str(tmp_path / "ledger.sqlite3")
+    prepare(database).dispose()
+    result = subprocess.run(
+        [sys.executable, "-m", "alembic", "-x", f"url={database}", "check"],
+        cwd=ALEMBIC.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (0, "No new upgrade operations detected.\n") == (result.returncode, result.stdout)
+
+
+def test_each_step_goes_down_and_up_again(tmp_path: Path):
+    database = str(tmp_path / "ledger.sqlite3")
+    prepare(database).dispose()
+    engine = open_engine(database)
+    before = schema(engine)
+    engine.dispose()
+    migrations = migration_engine(database)
+    with migrations.begin() as connection:
+        command.downgrade(alembic_config(connection), "base")
+    assert {} == schema(migrations)
+    with migrations.begin() as connection:
+        command.upgrade(alembic_config(connection), "head")
+    assert before == schema(migrations)
+    migrations.dispose()
+
+
+def test_migrations_form_one_line_and_are_numbered_in_its_order(tmp_path: Path):
+    engine = migration_engine(str(tmp_path / "ledger.sqlite3"))
+    with engine.begin() as connection:
+        scripts = ScriptDirectory.from_config(alembic_config(connection))
+    engine.dispose()
+    assert 1 == len(scripts.get_heads())
+    order = [script.revision for script in scripts.walk_revisions()][::-1]
+    assert [f"{number:04d}" for number in range(1, len(order) + 1)] == order
+
+
+def test_the_directory_is_no_package_since_it_would_shadow_the_library():
+    assert not (ALEMBIC / "__init__.py").exists()
+
+
+def test_migrations_import_nothing_of_the_application_that_may_change_later():
+    for script in (ALEMBIC / "versions").glob("*.py"):
+        assert (
+            re.search(r"^(from|import) (app|engine)\b", script.read_text(), re.MULTILINE) is None
+        ), script
