@@ -30,7 +30,7 @@ def tokens(source: Source) -> Chart:
     known = sum(entry.known for entry in sums)
     unknown = sum(entry.unknown for entry in sums)
     if not known:
-        said = f"{chart.count(unknown, 'turn')}, none with known usage." if unknown else ""
+        said = f"No known usage in {chart.count(unknown, 'turn')}." if unknown else ""
         return chart.empty(said or "No turns in this view.", COLUMNS)
     writes = any(entry.cache_write is not None for entry in sums)
     layers = [("cached", "cached", [entry.cached if entry.known else None for entry in sums])]
