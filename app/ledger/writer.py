@@ -1,0 +1,322 @@
+"""The one writer of this process: a thread that puts rows into the database in batches.
+
+``record`` is called on the event loop, before a turn's last event goes to its client. It only
+appends to a bounded queue: a database that is slow, locked, full or gone never delays or fails a
+turn. The thread waits a moment for company, writes what is there in one transaction and, where
+that fails for a reason that may pass, tries again with growing pauses until it succeeds. Rows are
+told apart by ``turn_id``, so writing one twice (after a commit whose answer was lost) leaves one.
+
+What is lost is counted, never silent: rows that find the queue full or the writer closed
+(``dropped``) and rows that the database refuses for what is in them (``rejected``).
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, Engine
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+
+from app.clock import Clock
+from app.ledger.database import WRITES
+from app.ledger.rows import COLUMNS, TurnRow, to_ms
+
+logger = logging.getLogger(__name__)
+
+_values = attrgetter(*COLUMNS)
+_RECORDED_AT = COLUMNS.index("recorded_at")
+_COST = COLUMNS.index("cost_usd")
+_FIRST_PAUSE = 0.05
+_LONGEST_PAUSE = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class WriterState:
+    """A reading of the counters; all counts since the start of the process."""
+
+    queued: int
+    """Rows that wait now, the batch being written included."""
+    written: int
+    """Rows that are new in the database."""
+    duplicates: int
+    """Rows whose ``turn_id`` was there already."""
+    dropped: int
+    """Lost: the queue was full, or the writer closed."""
+    rejected: int
+    """Lost: the database refused what was in them."""
+    failures: int
+    """Attempts at a batch that failed and were, or are being, repeated."""
+    retrying: bool
+    """The last attempt failed; the next one is due."""
+    last_error: str | None
+    """The kind of the last failure, e.g. ``OperationalError``."""
+
+
+class LedgerWriter:
+    """``on_written`` is called in the writer's thread with each batch, after its commit."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        *,
+        on_written: Callable[[list[TurnRow]], None] | None = None,
+        batch_size: int = 500,
+        linger: float = 0.05,
+        capacity: int = 20_000,
+    ) -> None:
+        self.on_written = on_written
+        self._engine = engine.execution_options(**WRITES)
+        self._clock = clock
+        self._batch_size = batch_size
+        self._linger = linger
+        self._capacity = capacity
+        self._statement = _insert_statement(engine)
+        self._queue: deque[TurnRow] = deque()
+        self._changed = threading.Condition()
+        self._accepted = 0
+        self._settled = 0
+        self._written = 0
+        self._duplicates = 0
+        self._dropped = 0
+        self._rejected = 0
+        self._failures = 0
+        self._last_error: str | None = None
+        self._retrying = False
+        self._hurry = 0
+        self._closed = False
+        self._abandoned = False
+        self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
+        self._thread.start()
+
+    # Called from any thread
+
+    def record(self, row: TurnRow) -> None:
+        """Take a row to be written. Never blocks on the database, never raises."""
+        with self._changed:
+            if self._closed or len(self._queue) >= self._capacity:
+                self._dropped += 1
+                first = self._dropped == 1 or self._dropped % 1_000 == 0
+                total = self._dropped
+            else:
+                self._queue.append(row)
+                self._accepted += 1
+                if len(self._queue) in (1, self._batch_size):
+                    self._changed.notify_all()
+                return
+        if first:
+            logger.error("the ledger's queue is full: %d rows lost so far", total)
+
+    def state(self) -> WriterState:
+        with self._changed:
+            return WriterState(
+                queued=self._accepted - self._settled,
+                written=self._written,
+                duplicates=self._duplicates,
+                dropped=self._dropped,
+                rejected=self._rejected,
+                failures=self._failures,
+                retrying=self._retrying,
+                last_error=self._last_error,
+            )
+
+    @property
+    def written(self) -> int:
+        return self.state().written
+
+    @property
+    def dropped(self) -> int:
+        return self.state().dropped
+
+    @property
+    def retrying(self) -> bool:
+        return self.state().retrying
+
+    def flush(self, timeout: float = 10.0) -> bool:
+        """Wait until every row recorded so far is settled; False when that took too long."""
+        with self._changed:
+            target = self._accepted
+            self._hurry += 1
+            self._changed.notify_all()
+            try:
+                return self._changed.wait_for(lambda: self._settled >= target, timeout)
+            finally:
+                self._hurry -= 1
+
+    def close(self, timeout: float = 10.0) -> bool:
+        """Take no more rows, write what waits, end the thread. False when rows were lost.
+
+        What the database still refuses after ``timeout`` seconds is given up and counted as
+        dropped. Calling it again does nothing.
+        """
+        with self._changed:
+            self._closed = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+        with self._changed:
+            self._abandoned = True
+            self._changed.notify_all()
+        self._thread.join(timeout)
+        lost = self._accepted - self._settled
+        if lost:
+            with self._changed:
+                self._dropped += lost
+                self._settled = self._accepted
+                self._queue.clear()
+            logger.error("the ledger was closed with %d rows unwritten", lost)
+        return lost == 0
+
+    # The thread
+
+    def _run(self) -> None:
+        pause = _FIRST_PAUSE
+        while batch := self._next_batch():
+            try:
+                rows = self._write(batch)
+            except Exception as error:
+                if not self._wait_before_retry(error, pause):
+                    return
+                pause = min(pause * 2, _LONGEST_PAUSE)
+                continue
+            pause = _FIRST_PAUSE
+            self._settle(len(batch))
+            self._tell(rows)
+
+    def _next_batch(self) -> list[TurnRow]:
+        """The oldest rows, which stay queued until they are settled; empty at the end."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._queue or self._closed)
+            if not self._retrying:
+                self._changed.wait_for(
+                    lambda: len(self._queue) >= self._batch_size or self._closed or self._hurry,
+                    self._linger,
+                )
+            return list(islice(self._queue, self._batch_size))
+
+    def _wait_before_retry(self, error: Exception, pause: float) -> bool:
+        with self._changed:
+            self._failures += 1
+            self._last_error = type(error).__name__
+            began = not self._retrying
+            self._retrying = True
+            queued = len(self._queue)
+        if began:
+            logger.warning(
+                "the ledger cannot be written (%s); %d rows wait, trying again",
+                type(error).__name__,
+                queued,
+            )
+        with self._changed:
+            self._changed.wait_for(lambda: self._abandoned, pause)
+            return not self._abandoned
+
+    def _settle(self, count: int) -> None:
+        with self._changed:
+            if self._abandoned:  # a last write came through after its rows were given up
+                return
+            for _ in range(count):
+                self._queue.popleft()
+            self._settled += count
+            recovered = self._retrying
+            self._retrying = False
+            self._changed.notify_all()
+        if recovered:
+            logger.info("the ledger can be written again")
+
+    def _tell(self, rows: list[TurnRow]) -> None:
+        if self.on_written is None or not rows:
+            return
+        try:
+            self.on_written(rows)
+        except Exception as error:
+            logger.error("the listener to new rows failed: %s", type(error).__name__)
+
+    def _write(self, batch: Sequence[TurnRow]) -> list[TurnRow]:
+        """Write a batch; returns it as written. Raises only what may pass by itself."""
+        recorded_at = to_ms(self._clock.now())
+        try:
+            return self._insert_all(batch, recorded_at)
+        except Exception as error:
+            if _may_pass(error):
+                raise
+        # Something in one of the rows is refused: find it, and let the others through.
+        written: list[TurnRow] = []
+        refused: list[TurnRow] = []
+        for row in batch:
+            try:
+                written += self._insert_all([row], recorded_at)
+            except Exception as error:
+                if _may_pass(error):
+                    raise
+                refused.append(row)
+                logger.error("turn %s cannot be stored: %s", row.turn_id, type(error).__name__)
+        with self._changed:
+            self._rejected += len(refused)
+        return written
+
+    def _insert_all(self, batch: Sequence[TurnRow], recorded_at: int) -> list[TurnRow]:
+        rows = [replace(row, recorded_at=recorded_at) for row in batch]
+        with self._engine.begin() as connection:
+            new = _insert(connection, self._statement, rows)
+        with self._changed:
+            self._written += new
+            self._duplicates += len(rows) - new
+        return rows
+
+
+def write_rows(engine: Engine, rows: Iterable[TurnRow], *, batch_size: int = 1_000) -> int:
+    """Write rows at once, as they are, ``recorded_at`` included; returns how many were new.
+
+    For whoever has many rows and may wait: imports, sample history, tests.
+    """
+    statement = _insert_statement(engine)
+    writing = engine.execution_options(**WRITES)
+    source = iter(rows)
+    new = 0
+    while batch := list(islice(source, batch_size)):
+        with writing.begin() as connection:
+            new += _insert(connection, statement, batch)
+    return new
+
+
+def _insert(connection: Connection, statement: str, rows: Sequence[TurnRow]) -> int:
+    result = connection.exec_driver_sql(statement, [_driver_values(row) for row in rows])
+    return result.rowcount
+
+
+def _driver_values(row: TurnRow) -> tuple[Any, ...]:
+    values: tuple[Any, ...] = _values(row)
+    if values[_COST] is None:
+        return values
+    return (*values[:_COST], str(values[_COST]), *values[_COST + 1 :])
+
+
+def _insert_statement(engine: Engine) -> str:
+    """An insert that leaves a row alone that is there already."""
+    mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
+    marks = ", ".join([mark] * len(COLUMNS))
+    return (
+        f"INSERT INTO turns ({', '.join(COLUMNS)}) VALUES ({marks}) "  # noqa: S608  (our names)
+        "ON CONFLICT (turn_id) DO NOTHING"
+    )
+
+
+def _may_pass(error: Exception) -> bool:
+    """Whether the same rows may be accepted later: locked, full, gone, no rights yet …
+
+    The opposite is a value that no column takes. SQLite's driver calls that a programming error,
+    which elsewhere means a table or a right that is missing.
+    """
+    if not isinstance(error, DBAPIError):
+        return isinstance(error, OSError)
+    if isinstance(error.orig, sqlite3.ProgrammingError):
+        return False
+    return not isinstance(error, DataError | IntegrityError)

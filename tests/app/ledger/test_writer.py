@@ -1,0 +1,298 @@
+import sqlite3
+import threading
+from collections.abc import Callable
+from contextlib import contextmanager
+from dataclasses import replace
+from decimal import Decimal
+
+import pytest
+from sqlalchemy import Engine, event, select, text
+
+from app.ledger.database import open_engine
+from app.ledger.models import turns
+from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.writer import LedgerWriter, write_rows
+from tests.support.clock import START, ManualClock
+from tests.support.rows import START_MS, make_row, unknown_usage
+
+
+@pytest.fixture
+def make_writer(engine: Engine):
+    """Writers that are closed at the end of the test, whatever happened."""
+    made: list[LedgerWriter] = []
+
+    def make(engine: Engine = engine, clock=None, **options) -> LedgerWriter:
+        writer = LedgerWriter(engine, clock or ManualClock(), **options)
+        made.append(writer)
+        return writer
+
+    yield make
+    for writer in made:
+        writer.close(timeout=5)
+
+
+def stored(engine: Engine) -> list[TurnRow]:
+    columns = [turns.c[name] for name in COLUMNS]
+    with engine.connect() as connection:
+        return [
+            TurnRow(**row._mapping)
+            for row in connection.execute(select(*columns).order_by(turns.c.id))
+        ]
+
+
+@contextmanager
+def refusing(engine: Engine, error: Callable[[], Exception]):
+    """While it lasts, every insert of the engine fails in the driver."""
+    failed = threading.Event()
+
+    def refuse(cursor, statement, *_):
+        if statement.startswith("INSERT"):
+            failed.set()
+            raise error()
+
+    with intercepting(engine, refuse):
+        yield failed
+
+
+@contextmanager
+def intercepting(engine: Engine, function):
+    """Calls ``function`` in place of the driver; one row and many go different ways."""
+    names = ("do_execute", "do_executemany")
+    for name in names:
+        event.listen(engine, name, function)
+    yield
+    for name in names:
+        event.remove(engine, name, function)
+
+
+def locked() -> Exception:
+    return sqlite3.OperationalError("database is locked")
+
+
+def test_a_row_comes_back_as_it_was_recorded(engine: Engine, make_writer):
+    full = make_row(
+        store=False, eligible=False, cost_usd=Decimal("0.094"), evidence="{}", ttft_ms=1.5
+    )
+    writer = make_writer()
+    writer.record(full)
+    writer.record(unknown_usage())
+    assert writer.flush()
+    first, second = stored(engine)
+    assert replace(full, recorded_at=first.recorded_at) == first
+    assert second.input_tokens is None
+
+
+def test_the_time_of_writing_is_the_writers(engine: Engine, make_writer):
+    writer = make_writer(clock=ManualClock(now=START + 60))
+    writer.record(make_row(recorded_at=1))
+    assert writer.flush()
+    assert [START_MS + 60_000] == [row.recorded_at for row in stored(engine)]
+
+
+def test_one_turn_is_one_row_however_often_it_is_recorded(engine: Engine, make_writer):
+    row = make_row()
+    writer = make_writer()
+    for _ in range(3):
+        writer.record(row)
+        assert writer.flush()
+    assert [row.turn_id] == [r.turn_id for r in stored(engine)]
+    assert (1, 2) == (writer.state().written, writer.state().duplicates)
+
+
+def test_two_turns_without_a_response_id_are_two_rows(engine: Engine, make_writer):
+    writer = make_writer()
+    for response_id in (None, None, "", ""):
+        writer.record(make_row(response_id=response_id))
+    assert writer.flush()
+    assert 4 == len(stored(engine))
+
+
+def test_rows_are_written_in_batches_in_the_order_they_came(engine: Engine, make_writer):
+    batches: list[list[str]] = []
+    writer = make_writer(
+        batch_size=10, linger=60, on_written=lambda rows: batches.append([r.turn_id for r in rows])
+    )
+    rows = [make_row() for _ in range(25)]
+    for row in rows:
+        writer.record(row)
+    assert writer.flush()
+    assert [10, 10, 5] == [len(batch) for batch in batches]
+    assert [row.turn_id for row in rows] == [name for batch in batches for name in batch]
+    assert [row.turn_id for row in rows] == [row.turn_id for row in stored(engine)]
+
+
+def test_listeners_see_rows_that_are_in_the_database_already(engine: Engine, make_writer):
+    seen = []
+    writer = make_writer(on_written=lambda rows: seen.append((rows, stored(engine))))
+    writer.record(make_row())
+    assert writer.flush()
+    writer.close()
+    (told, in_database) = seen[0]
+    assert told == in_database
+
+
+def test_a_listener_that_fails_stops_nothing(engine: Engine, make_writer, caplog):
+    def fail(rows):
+        raise ValueError("secret words")
+
+    writer = make_writer(on_written=fail)
+    for _ in range(2):
+        writer.record(make_row())
+        assert writer.flush()
+    assert writer.close()
+    assert 2 == len(stored(engine))
+    assert "ValueError" in caplog.text
+    assert "secret words" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        locked,
+        lambda: sqlite3.OperationalError("database or disk is full"),
+        lambda: sqlite3.DatabaseError("database disk image is malformed"),
+        lambda: OSError("gone"),
+    ],
+)
+def test_a_database_that_refuses_is_tried_again_until_it_takes_the_rows(
+    engine: Engine, make_writer, error
+):
+    writer = make_writer()
+    with refusing(engine, error) as failed:
+        writer.record(make_row())
+        assert failed.wait(10)
+        assert not writer.flush(timeout=0.01)
+        assert (0, 1) == (writer.written, writer.state().queued)
+    assert writer.flush()
+    assert 1 == len(stored(engine))
+    assert not writer.retrying
+    assert writer.state().failures >= 1
+
+
+def test_recording_does_not_wait_for_a_database_that_hangs(engine: Engine, make_writer):
+    gate = threading.Event()
+    reached = threading.Event()
+
+    def hang(cursor, statement, *_):
+        if statement.startswith("INSERT"):
+            reached.set()
+            assert gate.wait(60)
+
+    writer = make_writer(capacity=3, linger=0)
+    with intercepting(engine, hang):
+        writer.record(make_row())
+        assert reached.wait(10)
+        for _ in range(5):
+            writer.record(make_row())  # returns, or the test would hang here
+        assert (3, 3) == (writer.state().queued, writer.dropped)
+        gate.set()
+        assert writer.flush()
+    assert 3 == len(stored(engine))
+
+
+def test_a_lock_held_by_another_connection_is_waited_for(engine: Engine, make_writer):
+    holder = open_engine(engine.url).connect()
+    holder.execute(text("DELETE FROM turns"))
+    writer = make_writer()
+    writer.record(make_row())
+    assert not writer.flush(timeout=0.05)
+    holder.rollback()
+    assert writer.flush()
+    holder.close()
+    holder.engine.dispose()
+    assert 1 == len(stored(engine))
+
+
+def test_a_row_that_no_column_takes_is_rejected_and_the_others_are_written(
+    engine: Engine, make_writer, caplog
+):
+    writer = make_writer(batch_size=10, linger=60)
+    good = [make_row(), make_row()]
+    bad = [
+        make_row(turn_id="bad-int", attempts=2**70),
+        make_row(turn_id="bad-null", tenant=None),
+        make_row(turn_id="bad-type", model=object()),
+        make_row(turn_id="bad-text", model="\ud800"),
+    ]
+    for row in (good[0], *bad, good[1]):
+        writer.record(row)
+    assert writer.flush()
+    assert [row.turn_id for row in good] == [row.turn_id for row in stored(engine)]
+    assert (2, 4, 0) == (writer.written, writer.state().rejected, writer.state().queued)
+    for row in bad:
+        assert f"turn {row.turn_id} cannot be stored" in caplog.text
+
+
+def test_closing_writes_what_waits(engine: Engine, make_writer):
+    writer = make_writer(linger=60)
+    for _ in range(1_200):
+        writer.record(make_row())
+    assert writer.close()
+    assert 1_200 == len(stored(engine))
+
+
+def test_closing_gives_up_on_a_dead_database_and_counts_the_loss(
+    engine: Engine, make_writer, caplog
+):
+    writer = make_writer()
+    with refusing(engine, locked) as failed:
+        writer.record(make_row())
+        assert failed.wait(10)
+        assert not writer.close(timeout=0.05)
+    assert (1, 0) == (writer.dropped, writer.state().queued)
+    assert "closed with 1 rows unwritten" in caplog.text
+
+
+def test_after_closing_rows_are_counted_as_dropped_and_closing_again_does_nothing(
+    engine: Engine, make_writer
+):
+    writer = make_writer()
+    assert writer.close()
+    writer.record(make_row())
+    assert 1 == writer.dropped
+    assert writer.close()
+    assert [] == stored(engine)
+
+
+def test_sixty_four_turns_that_end_at_once_during_reads_lose_nothing(engine: Engine, make_writer):
+    write_rows(engine, [make_row() for _ in range(2_000)])
+    writer = make_writer()
+    stop = threading.Event()
+    errors = []
+
+    def read():
+        while not stop.is_set():
+            try:
+                with engine.connect() as connection:
+                    for part in connection.execute(select(turns)).partitions(100):
+                        assert part
+            except Exception as error:
+                errors.append(error)
+                return
+
+    start = threading.Barrier(64)
+
+    def complete():
+        start.wait()
+        writer.record(make_row(source="embedded"))
+
+    reader = threading.Thread(target=read)
+    reader.start()
+    threads = [threading.Thread(target=complete) for _ in range(64)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert writer.flush()
+    stop.set()
+    reader.join()
+    assert [] == errors
+    assert 64 == sum(row.source == "embedded" for row in stored(engine))
+    assert (64, 0, 0) == (writer.written, writer.dropped, writer.state().failures)
+
+
+def test_many_rows_can_be_written_at_once_as_they_are(engine: Engine):
+    rows = [make_row(recorded_at=7) for _ in range(5)]
+    assert 5 == write_rows(engine, rows, batch_size=2)
+    assert 1 == write_rows(engine, [rows[0], make_row()])
+    assert rows == stored(engine)[:5]
