@@ -1,0 +1,208 @@
+// @ts-check
+// The only file that touches Plotly. Set-up, data and theme are three steps: the server's figures carry no colours
+// of the page; what a trace is comes as `meta.role`, and the colours in force are laid over it here.
+
+import { loadScript } from "./dom.js";
+import { zoneTicks } from "./ticks.js";
+import { colour, onTheme } from "./theme.js";
+
+/** @typedef {{slug: string, title: string, summary: string, empty: boolean, range: {from: string, to: string}, figure: {data: any[], layout: any}, table: {columns: {key: string, title: string, unit: string}[], rows: any[][]}}} Payload */
+/** @typedef {{role: string, slug: string, x: any, y: any, custom: any, index: number}} Point */
+
+const SERIES = /** @type {Record<string, string>} */ ({
+  ws_incremental: "series-1", ws_full: "series-2", http_full: "series-3", http_incremental: "series-4",
+  cached: "series-5", cache_write: "series-6", non_cached: "series-7", unknown: "series-8",
+  rate: "series-1", spike: "bad", sessions: "series-1", sessions_single: "series-8",
+  median: "series-2", p95: "series-7",
+});
+/** A rate of something bad is not drawn in the colour of what is good. */
+const BY_CHART = /** @type {Record<string, string>} */ ({ "mismatch-rate/rate": "series-7" });
+
+const CONFIG = Object.freeze({
+  displaylogo: false,
+  showSendToCloud: false, // Plotly's default is a button that uploads the chart
+  responsive: false, // it does not follow the container; a ResizeObserver below does
+  doubleClick: "reset",
+  modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d"],
+});
+
+/** @type {Promise<any> | null} */
+let library = null;
+
+/** Load Plotly, once. @param {string} url @returns {Promise<any>} */
+export function plotly(url) {
+  library ??= loadScript(url).then(() => /** @type {any} */ (window).Plotly);
+  return library;
+}
+
+/** @type {Set<Chart>} */
+const drawn = new Set();
+onTheme(() => {
+  for (const chart of drawn) chart.repaint();
+});
+
+export class Chart {
+  /** @type {Payload | null} */ #payload = null;
+  #revision = "";
+  #plotted = false;
+  /** @type {any} */ #lib = null;
+  #host;
+  #on;
+
+  /**
+   * @param {HTMLElement} host
+   * @param {{pick: (point: Point) => void, zoom: (range: {from: string, to: string} | null) => void}} on
+   */
+  constructor(host, on) {
+    this.#host = host;
+    this.#on = on;
+    let width = 0;
+    new ResizeObserver(() => {
+      if (!this.#plotted || host.clientWidth === width || !host.clientWidth) return;
+      width = host.clientWidth;
+      this.#lib.Plots.resize(host);
+    }).observe(host);
+  }
+
+  /**
+   * Draw, or redraw in place. The zoom survives as long as `revision` stays the same.
+   * @param {any} lib what `plotly()` gave
+   * @param {Payload} payload
+   * @param {string} revision
+   */
+  async draw(lib, payload, revision) {
+    this.#lib = lib;
+    this.#payload = payload;
+    this.#revision = revision;
+    if (payload.empty) return this.clear();
+    const first = !this.#plotted;
+    await this.repaint();
+    if (first) this.#listen();
+  }
+
+  clear() {
+    if (this.#plotted) this.#lib.purge(this.#host);
+    this.#plotted = false;
+    drawn.delete(this);
+    this.#on.zoom(null);
+  }
+
+  async repaint() {
+    const payload = this.#payload;
+    if (!payload || !this.#lib) return;
+    const { data, layout } = themed(payload);
+    layout.uirevision = `${payload.slug}?${this.#revision}`;
+    if (!this.#plotted) await this.#lib.newPlot(this.#host, data, layout, CONFIG);
+    else await this.#lib.react(this.#host, data, layout, CONFIG);
+    this.#plotted = true;
+    drawn.add(this);
+  }
+
+  #listen() {
+    const host = /** @type {any} */ (this.#host);
+    host.on("plotly_click", (/** @type {any} */ event) => {
+      const point = event.points[0];
+      if (!point || !this.#payload) return;
+      this.#on.pick({
+        role: point.data.meta?.role ?? "", slug: this.#payload.slug, x: point.x, y: point.y,
+        custom: point.customdata, index: point.pointIndex ?? point.pointNumber,
+      });
+    });
+    host.on("plotly_hover", () => this.#host.classList.add("pickable"));
+    host.on("plotly_unhover", () => this.#host.classList.remove("pickable"));
+    host.on("plotly_relayout", (/** @type {any} */ change) => this.#zoomed(change));
+  }
+
+  /** @param {any} change */
+  #zoomed(change) {
+    const payload = this.#payload;
+    if (!payload || payload.figure.layout.xaxis?.type !== "date") return;
+    if (change["xaxis.autorange"] || (change["xaxis.range"] && !change["xaxis.range[0]"])) {
+      const { tickvals, ticktext } = payload.figure.layout.xaxis;
+      void this.#lib.relayout(this.#host, { "xaxis.tickvals": tickvals, "xaxis.ticktext": ticktext });
+      return this.#on.zoom(null);
+    }
+    if (!change["xaxis.range[0]"]) return;
+    const [from, to] = [utc(change["xaxis.range[0]"]), utc(change["xaxis.range[1]"])];
+    // the server's ticks are spaced for the whole range; inside a zoom there would be too few
+    const ticks = zoneTicks(from, to);
+    void this.#lib.relayout(this.#host, { "xaxis.tickvals": ticks.values, "xaxis.ticktext": ticks.labels });
+    this.#on.zoom({ from: from.toISOString(), to: to.toISOString() });
+  }
+}
+
+/** Plotly's dates are UTC without saying so. @param {string} text */
+export function utc(text) {
+  return new Date(`${String(text).replace(" ", "T").replace(/Z$/, "")}Z`);
+}
+
+/**
+ * The server's figure with the colours and type of the page laid over it; the figure itself stays as it is.
+ * @param {Payload} payload
+ * @returns {{data: any[], layout: any}}
+ */
+function themed(payload) {
+  const { data, layout } = structuredClone(payload.figure);
+  const root = getComputedStyle(document.documentElement);
+  const [ink, muted, grid, surface] = ["ink", "muted", "grid", "surface"].map(colour);
+  for (const trace of data) paint(trace, payload.slug, surface);
+  for (const shape of layout.shapes ?? []) {
+    if (shape.name === "incomplete") Object.assign(shape, { fillcolor: muted, opacity: 0.1, layer: "below", line: { width: 0 } });
+    if (shape.name === "average") shape.line = { ...shape.line, color: muted, width: 1, dash: "dot" };
+  }
+  for (const note of layout.annotations ?? []) note.font = { ...note.font, color: muted, size: 11 };
+  for (const name of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) {
+    layout[name] = {
+      zeroline: false, ticks: "", automargin: true, fixedrange: name.startsWith("y"), ...layout[name],
+      gridcolor: grid, linecolor: grid, tickfont: { color: muted, size: 11.5 },
+      title: { ...title(layout[name].title), font: { color: muted, size: 11.5 }, standoff: 8 },
+    };
+    if (name.startsWith("x")) layout[name].showgrid ??= false;
+  }
+  const coarse = matchMedia("(pointer: coarse)").matches;
+  return {
+    data,
+    layout: {
+      hovermode: "closest", bargap: 0.18, ...layout,
+      autosize: true,
+      dragmode: coarse ? false : "zoom", // a finger on a chart scrolls the page
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
+      font: { family: root.fontFamily, color: ink, size: 12 },
+      margin: { l: 8, r: 8, t: 8, b: 8, ...layout.margin },
+      legend: { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom", ...layout.legend, font: { color: ink, size: 12 }, bgcolor: "rgba(0,0,0,0)" },
+      hoverlabel: { bgcolor: colour("raised"), bordercolor: colour("line-strong"), font: { family: root.fontFamily, color: ink, size: 12 }, align: "left" },
+      modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: colour("accent") },
+    },
+  };
+}
+
+/** @param {unknown} given */
+function title(given) {
+  return typeof given === "string" ? { text: given } : (given ?? {});
+}
+
+/**
+ * @param {any} trace
+ * @param {string} slug
+ * @param {string} surface
+ */
+function paint(trace, slug, surface) {
+  const role = trace.meta?.role ?? "unknown";
+  const tone = colour(BY_CHART[`${slug}/${role}`] ?? SERIES[role] ?? "series-8");
+  if (trace.type === "bar") {
+    trace.marker = { ...trace.marker, color: tone, line: { width: 0, ...trace.marker?.line } };
+    return;
+  }
+  const drawsLine = (trace.mode ?? "lines").includes("lines");
+  trace.connectgaps = false;
+  if (drawsLine) trace.line = { width: 2, ...trace.line, color: tone };
+  trace.marker = { size: 5, ...trace.marker, color: tone, line: { width: drawsLine ? 0 : 1.5, color: surface } };
+  if (trace.fill && trace.fill !== "none") trace.fillcolor = faded(tone);
+}
+
+/** @param {string} rgb */
+function faded(rgb) {
+  const [r, g, b] = rgb.match(/[\d.]+/g) ?? [];
+  return `rgba(${r},${g},${b},0.12)`;
+}

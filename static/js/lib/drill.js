@@ -1,0 +1,55 @@
+// @ts-check
+// From a point of a chart, or a row of its table, to the rows that it stands for.
+
+import { changed, href } from "./filters.js";
+
+/** @typedef {import("./filters.js").View} View */
+/** @typedef {import("./charts.js").Payload} Payload */
+
+/** Rates and charts count generation turns only; the rows behind a bar are these and no others. */
+export const GENERATION = Object.freeze({ kind: ["generation"], status: ["completed", "incomplete"] });
+
+const MODES = new Set(["ws_incremental", "http_incremental", "ws_full", "http_full"]);
+/** What the charts call the modes in tables without a role. */
+const MODE_BY_NAME = /** @type {Record<string, string>} */ ({
+  "WebSocket, incremental": "ws_incremental", "HTTP, incremental": "http_incremental",
+  "WebSocket, full": "ws_full", "HTTP, full": "http_full",
+});
+
+/**
+ * The row of the table whose bucket holds an instant.
+ * @param {Payload} payload
+ * @param {Date} at
+ */
+export function bucketAt(payload, at) {
+  const [from, to] = ["from", "to"].map((key) => payload.table.columns.findIndex((column) => column.key === key));
+  if (from < 0 || to < 0) return null;
+  const time = at.getTime();
+  return payload.table.rows.find((row) => Date.parse(row[from]) <= time && time < Date.parse(row[to])) ?? null;
+}
+
+/**
+ * Where a row of a chart's table leads; null where no filter says what it stands for.
+ * @param {View} view
+ * @param {Payload} payload
+ * @param {any[]} row
+ * @param {string} [role] of the trace that was picked
+ * @returns {string | null}
+ */
+export function rowsBehind(view, payload, row, role = "") {
+  const at = (/** @type {string} */ key) => {
+    const index = payload.table.columns.findIndex((column) => column.key === key);
+    return index < 0 ? null : row[index];
+  };
+  const mode = MODES.has(role) ? role : MODE_BY_NAME[at("mode") ?? ""];
+  const bucket = at("from") && at("to") ? { from: at("from"), to: at("to") } : {};
+  if (!mode && !bucket.from) return null;
+  /** @type {Record<string, string[]>} */
+  const values = { ...GENERATION };
+  if (mode) values.mode = [mode];
+  if (payload.slug === "mismatch-rate") {
+    values.eligible = ["true"];
+    if (role) values.reason = ["prefix_mismatch"];
+  }
+  return href("/requests", changed(view, values, bucket));
+}

@@ -1,0 +1,159 @@
+// @ts-check
+// The view that a page shows: range, filters and open row. The query string is the state; defaults stay out of it.
+
+import { zone } from "./time.js";
+
+/**
+ * @typedef {object} View
+ * @property {string} from `now-24h` or ISO 8601
+ * @property {string} to `now` or ISO 8601
+ * @property {Map<string, string[]>} values filters by name; a value that starts with `!` excludes
+ * @property {string | null} turn the row that is open
+ */
+
+export const DEFAULT_FROM = "now-24h";
+export const DEFAULT_TO = "now";
+
+/** Names of the query string that are not filters. */
+const OWN = new Set(["from", "to", "tz", "turn"]);
+
+/** Filters that the panel offers, in its order, with their titles. */
+export const FACETS = /** @type {const} */ ([
+  ["mode", "Mode"],
+  ["reason", "Reason"],
+  ["model", "Model"],
+  ["upstream", "Upstream"],
+  ["client", "Client"],
+  ["session", "Session"],
+  ["kind", "Kind"],
+  ["source", "Source"],
+  ["status", "Status"],
+]);
+
+/** Words for filters that only a link or a drill-down sets. */
+const TITLES = new Map([
+  ...FACETS.map(([name, title]) => /** @type {[string, string]} */ ([name, title])),
+  ["q", "Text"], ["tenant", "Tenant"], ["root", "Root session"], ["chain", "Chain"], ["eligible", "Eligible"],
+  ["fingerprint", "Fingerprint"], ["cache", "Cache"], ["verdict", "Verdict"], ["by", "Range by"],
+]);
+
+/**
+ * @param {string} search
+ * @returns {View}
+ */
+export function read(search) {
+  const query = new URLSearchParams(search);
+  /** @type {Map<string, string[]>} */
+  const values = new Map();
+  // a name that nobody knows is kept: the API then says what is wrong with the link
+  for (const [name, value] of query) {
+    if (!OWN.has(name) && value !== "") values.set(name, [...(values.get(name) ?? []), value]);
+  }
+  return {
+    from: query.get("from") || DEFAULT_FROM,
+    to: query.get("to") || DEFAULT_TO,
+    values,
+    turn: query.get("turn"),
+  };
+}
+
+/**
+ * The filters alone, as the live socket takes them.
+ * @param {View} view
+ */
+export function filterQuery(view) {
+  const query = new URLSearchParams();
+  for (const [name, values] of view.values) for (const value of values) query.append(name, value);
+  return query;
+}
+
+/**
+ * Filters, range and zone, as the API takes them.
+ * @param {View} view
+ */
+export function apiQuery(view) {
+  const query = filterQuery(view);
+  query.set("from", view.from);
+  query.set("to", view.to);
+  query.set("tz", zone());
+  return query;
+}
+
+/**
+ * The page's own query string; a relative range stays relative.
+ * @param {View} view
+ */
+export function pageQuery(view) {
+  const query = new URLSearchParams();
+  if (view.from !== DEFAULT_FROM || view.to !== DEFAULT_TO) query.set("from", view.from);
+  if (view.to !== DEFAULT_TO) query.set("to", view.to);
+  for (const [name, value] of filterQuery(view)) query.append(name, value);
+  if (view.turn) query.set("turn", view.turn);
+  return query;
+}
+
+/**
+ * The address of a page that shows a view.
+ * @param {string} path
+ * @param {View} view
+ */
+export function href(path, view) {
+  const query = pageQuery(view).toString();
+  return query ? `${path}?${query}` : path;
+}
+
+/**
+ * A copy with some filters replaced; an empty list removes one.
+ * @param {View} view
+ * @param {Record<string, string[]>} values
+ * @param {{from?: string, to?: string}} [range]
+ * @returns {View}
+ */
+export function changed(view, values, range = {}) {
+  const next = new Map(view.values);
+  for (const [name, list] of Object.entries(values)) {
+    if (list.length) next.set(name, list);
+    else next.delete(name);
+  }
+  return { from: range.from ?? view.from, to: range.to ?? view.to, values: next, turn: null };
+}
+
+/**
+ * @param {View} view
+ * @returns {View}
+ */
+export function cleared(view) {
+  return { ...view, values: new Map(), turn: null };
+}
+
+/** How many filters hold, the range apart. @param {View} view */
+export function count(view) {
+  return [...view.values.values()].reduce((sum, list) => sum + list.length, 0);
+}
+
+/**
+ * @param {View} view
+ * @returns {{name: string, title: string, value: string, shown: string, excludes: boolean}[]}
+ */
+export function chips(view) {
+  const list = [];
+  for (const [name, values] of view.values) {
+    for (const value of values) {
+      const excludes = value.startsWith("!");
+      list.push({ name, value, excludes, title: TITLES.get(name) ?? name, shown: excludes ? value.slice(1) : value });
+    }
+  }
+  return list;
+}
+
+/**
+ * Whether a row that was just written belongs to the view's range; its filters are applied by the server.
+ * @param {View} view
+ * @param {{started_at: string, recorded_at: string | null}} row
+ * @param {string} from the resolved start of the snapshot
+ */
+export function inRange(view, row, from) {
+  const at = (view.values.get("by")?.[0] === "recorded" && row.recorded_at) || row.started_at;
+  if (at < from) return false;
+  return view.to === DEFAULT_TO || at < new Date(view.to).toISOString();
+}

@@ -1,0 +1,176 @@
+// @ts-check
+// The overview: finds what the template holds and wires the parts; figures first, charts after.
+
+import { get, isAbort } from "../lib/api.js";
+import { Chart, plotly, utc } from "../lib/charts.js";
+import { all, byId } from "../lib/dom.js";
+import { bucketAt, rowsBehind } from "../lib/drill.js";
+import { showEmpty } from "../lib/empty.js";
+import { showFigures } from "../lib/figures.js";
+import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
+import { coalesced, Live } from "../lib/live.js";
+import * as shell from "../lib/shell.js";
+import { dataTable } from "../lib/table.js";
+import { moment } from "../lib/time.js";
+import { Toolbar } from "../lib/toolbar.js";
+
+/** @typedef {import("../lib/charts.js").Payload} Payload */
+
+const main = byId("main");
+/** @type {AbortController} */
+let current = new AbortController();
+let shown = ""; // the view that the page shows, so that new data of the same view does not blink
+let since = "";
+
+/** One chart with its caption, its table and its zoom button. */
+class Panel {
+  /** @type {Payload | null} */ payload = null;
+  /** @param {HTMLElement} figure */
+  constructor(figure) {
+    this.figure = figure;
+    this.slug = figure.dataset.slug ?? "";
+    this.summary = /** @type {HTMLElement} */ (figure.querySelector(".summary"));
+    this.plot = /** @type {HTMLElement} */ (figure.querySelector(".plot"));
+    this.nothing = /** @type {HTMLElement} */ (figure.querySelector(".nothing"));
+    this.details = /** @type {HTMLDetailsElement} */ (figure.querySelector("details"));
+    this.zoom = /** @type {HTMLButtonElement} */ (figure.querySelector(".use-range"));
+    this.details.addEventListener("toggle", () => this.#showTable());
+    this.chart = new Chart(this.plot, { pick: (point) => this.#pick(point), zoom: (range) => this.#zoomed(range) });
+    /** @type {{from: string, to: string} | null} */
+    this.range = null;
+    this.zoom.addEventListener("click", () => this.range && toolbar.go({ ...toolbar.view, ...this.range }));
+  }
+
+  /** @param {Payload} payload */
+  tell(payload) {
+    this.payload = payload;
+    this.summary.textContent = payload.summary;
+    this.nothing.hidden = !payload.empty;
+    this.plot.hidden = payload.empty;
+    this.#showTable();
+  }
+
+  /** @param {unknown} fault */
+  failed(fault) {
+    this.summary.textContent = `This chart could not be fetched: ${/** @type {Error} */ (fault).message}`;
+  }
+
+  /** The chart cannot be drawn: what it would show stands in its table. */
+  fallBack() {
+    this.plot.hidden = true;
+    this.details.open = true;
+  }
+
+  #showTable() {
+    const host = this.details.querySelector(".data-table");
+    if (!this.details.open || !this.payload || !(host instanceof HTMLElement)) return;
+    const { payload } = this;
+    dataTable(host, payload, (row) => rowsBehind(toolbar.view, payload, row));
+  }
+
+  /** @param {import("../lib/charts.js").Point} point */
+  #pick(point) {
+    if (!this.payload) return;
+    const timed = this.payload.figure.layout.xaxis?.type === "date";
+    const row = timed ? bucketAt(this.payload, utc(point.x)) : this.payload.table.rows[point.index];
+    const target = row && rowsBehind(toolbar.view, this.payload, row, point.role);
+    if (target) location.assign(target);
+  }
+
+  /** @param {{from: string, to: string} | null} range */
+  #zoomed(range) {
+    this.range = range;
+    this.zoom.hidden = !range;
+    if (range) this.zoom.title = `${moment(range.from)} to ${moment(range.to)}`;
+  }
+}
+
+const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const panels = all("figure[data-slug]").map((figure) => new Panel(figure));
+
+/** Fetch the whole page; a newer call makes this one stale. */
+async function load() {
+  current.abort();
+  current = new AbortController();
+  const { signal } = current;
+  const view = toolbar.view;
+  const key = pageQuery(view).toString();
+  shell.keepView(view);
+  live.listen(filterQuery(view));
+  if (key !== shown) main.setAttribute("aria-busy", "true");
+  try {
+    const query = apiQuery(view);
+    // charts are asked for at once, told when the figures stand
+    const charts = panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal));
+    for (const chart of charts) chart.catch(() => undefined);
+    const summary = await get("/api/summary", query, signal);
+    since = summary.range.from;
+    toolbar.resolved(summary.range);
+    const empty = showEmpty(summary.ledger.empty, summary.turns.total, toolbar);
+    byId("board").hidden = empty;
+    showFigures(summary, view);
+    shell.showFault(null);
+    if (!empty) await draw(charts, key);
+    if (signal.aborted) return;
+    shown = key;
+    shell.justUpdated();
+  } catch (fault) {
+    if (isAbort(fault) || signal.aborted) return;
+    shell.showFault(fault);
+  }
+  main.setAttribute("aria-busy", "false");
+}
+
+/**
+ * @param {Promise<Payload>[]} charts
+ * @param {string} key
+ */
+async function draw(charts, key) {
+  const told = await Promise.all(panels.map(async (panel, at) => {
+    try {
+      panel.tell(await charts[at]);
+      return panel;
+    } catch (fault) {
+      if (isAbort(fault)) throw fault;
+      panel.failed(fault);
+      return null;
+    }
+  }));
+  main.setAttribute("aria-busy", "false");
+  await painted();
+  const lib = await plotly(document.body.dataset.plotly ?? "").catch(() => null);
+  for (const panel of told) {
+    if (!panel?.payload) continue;
+    if (!lib) panel.fallBack();
+    else await panel.chart.draw(lib, panel.payload, key);
+    await painted(); // one chart per frame keeps the page answering
+  }
+}
+
+/** Resolves when what was changed so far is on the screen. */
+function painted() {
+  if (document.hidden) return Promise.resolve();
+  return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
+}
+
+const refresh = coalesced(load);
+const live = new Live({
+  rows: (rows) => {
+    if (!since || rows.some((row) => inRange(toolbar.view, row, since))) refresh();
+  },
+  reset: refresh,
+  state: shell.showLive,
+});
+
+shell.wireBar();
+shell.wireZone(() => {
+  toolbar.rezone();
+  shown = "";
+  void load();
+});
+shell.wireLive(live);
+shell.wireUpdated();
+for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load());
+// a relative range moves on even when nothing is written
+setInterval(() => !live.paused && toolbar.view.from.startsWith("now") && refresh(), 60_000);
+void load();
