@@ -141,6 +141,7 @@ class Connection:
         if lane.running is not None:
             raise RuntimeError("one response at a time: finish the lane's other iterator first")
         name = attempt.body.get("stream_id")
+        faults = self.core.faults.for_request(attempt)
         try:
             if attempt.body.get("type") != "response.create":
                 raise invalid_value("type", attempt.body.get("type"), "'response.create'")
@@ -153,7 +154,6 @@ class Connection:
             yield from self._failed(attempt, error, name)
             return
         response.lane = name
-        faults = self.core.faults.for_request(attempt)
         if any(isinstance(fault, ErrorFrame) and fault.deaf for fault in faults):
             self.deaf = True
 

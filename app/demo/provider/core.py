@@ -73,6 +73,9 @@ class Provider:
         self.connections: list[Connection] = []
         self.shelf = Shelf(self.limits.kept_responses)
         self.issued_kinds: frozenset[str] = frozenset()
+        """Types of output items beyond the documented ones; they may come back as input."""
+        self.issued_ids: set[str] = set()
+        """Ids of output items: an input item with one of them was made by the model."""
         self._attempts = 0
 
     # --- what the tests ask -------------------------------------------------------------------
@@ -186,10 +189,14 @@ class Provider:
         return prepare(self, attempt, credential, prior)
 
     def issue(self, items: Iterable[Json]) -> None:
-        """Remember item types that only this provider knows: they may come back as input."""
-        fresh = {kind_of(value) for value in items} - REQUIRED.keys()
-        if not fresh <= self.issued_kinds:
-            self.issued_kinds |= fresh
+        """Remember what was sent as output, so that it is known when it comes back."""
+        for value in items:
+            identifier = value.get("id")
+            if isinstance(identifier, str):
+                self.issued_ids.add(identifier)
+            kind = kind_of(value)
+            if kind not in REQUIRED:
+                self.issued_kinds |= {kind}
 
 
 def _refusal(fault: RefuseUpgrade) -> ApiError:

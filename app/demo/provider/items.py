@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -75,6 +74,10 @@ class Item:
 
     text: str
     value: Json
+    made: bool = False
+    """Made by the model: sent as an output item, not received."""
+    from_string: bool = False
+    """The whole ``input`` was a string, so the spelling of the message is ours."""
 
     @cached_property
     def rendered(self) -> bytes:
@@ -86,8 +89,8 @@ class Item:
         return kind_of(self.value)
 
 
-def item(value: Json) -> Item:
-    return Item(dumps(value), value)
+def output_item(value: Json) -> Item:
+    return Item(dumps(value), value, made=True)
 
 
 def kind_of(value: Json) -> str:
@@ -114,19 +117,25 @@ def _rendered(value: Any) -> Any:
     return value
 
 
-def input_items(value: Any, texts: Sequence[str], known_kinds: frozenset[str]) -> list[Item]:
-    """The request's ``input`` as items; a string is one user message. Raises ``ApiError``."""
+def input_items(
+    value: Any, texts: Sequence[str], known_kinds: frozenset[str], made_ids: Set[str] = frozenset()
+) -> list[Item]:
+    """The request's ``input`` as items; a string is one user message. Raises ``ApiError``.
+
+    ``made_ids``: ids of items that this provider has sent as output.
+    """
     if value is None:
         return []
     if isinstance(value, str):
         content = [{"type": "input_text", "text": value}]
-        return [item({"type": "message", "role": "user", "content": content})]
+        message: Json = {"type": "message", "role": "user", "content": content}
+        return [Item(dumps(message), message, from_string=True)]
     if not isinstance(value, list):
         raise invalid_type("input", "a string or an array of items")
     out = []
     for index, (element, text) in enumerate(zip(value, texts, strict=True)):
         check_item(element, f"input[{index}]", known_kinds)
-        out.append(Item(text, element))
+        out.append(Item(text, element, made=element.get("id") in made_ids))
     return out
 
 
@@ -256,8 +265,3 @@ def _check_unique_ids(items: Sequence[Item]) -> None:
                 param="input",
             )
         seen.add(identifier)
-
-
-def decode(text: str) -> Item:
-    """An item from its text."""
-    return Item(text, json.loads(text))

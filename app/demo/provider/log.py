@@ -41,6 +41,7 @@ class Attempt:
     """The exact text of each item of ``input``."""
     previous_response_id: str | None = None
     response_id: str | None = None
+    """None until an event that has it is sent."""
     outcome: str = "waiting"
     """``completed``, ``incomplete``, ``warmup``, ``failed``, ``error:CODE``, ``closed:CODE``,
     ``aborted``, ``hung``, ``client_closed``; ``waiting`` and ``running`` until then."""

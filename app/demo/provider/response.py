@@ -15,8 +15,8 @@ from .items import (
     Item,
     check_transcript,
     input_items,
-    item,
     kind_of,
+    output_item,
     resolve_references,
 )
 from .log import Attempt
@@ -58,7 +58,6 @@ class Response:
         self.lane: str | None = None
         self.last_event: Json | None = None
         """The terminal event or the error in its place, once it is about to be sent."""
-        attempt.response_id = self.id
 
     @property
     def http(self) -> bool:
@@ -210,6 +209,7 @@ class Response:
             if terminal:
                 self._finish(plan, event, commit)
             attempt.events += not planned.private
+            attempt.response_id = self.id
             wait = delay + self.core.latency.output(planned.tokens)
             delay = 0.0
             yield wait, Send(self._named(event))
@@ -258,7 +258,7 @@ class Response:
         attempt.status = 200
         self.last_event = event
         attempt.usage = event["response"].get("usage")
-        output = tuple(item(value) for value in plan.output)
+        output = tuple(output_item(value) for value in plan.output)
         body = attempt.body
         held = Held(
             response_id=self.id,
@@ -280,7 +280,7 @@ def prepare(core: Provider, attempt: Attempt, credential: str, prior: Held | Non
     """Check the attempt's body against the rules. Raises ``ApiError``."""
     body = attempt.body
     check_parameters(body, frame=attempt.transport == "ws", flavour=core.flavour)
-    given = input_items(body.get("input"), attempt.input_texts, core.issued_kinds)
+    given = input_items(body.get("input"), attempt.input_texts, core.issued_kinds, core.issued_ids)
     given = list(resolve_references(given, lambda name: core.shelf.item(credential, name)))
     conversation = _conversation(body)
     before: tuple[Item, ...] = ()

@@ -8,18 +8,15 @@ What a fault asks for in seconds is never scaled.
 from __future__ import annotations
 
 import asyncio
-import gzip
-import io
-import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 
-import zstandard
 from aiohttp import WSMsgType, web
 
 from .actions import Abort, Action, Close, Hang, Send, Text, Wait
 from .connection import Connection, Frame, UpgradeRefused
 from .core import Provider
+from .encodings import decode_body
 from .errors import ApiError
 from .http import HttpReply, error_reply
 from .sse import done, encode, encode_text
@@ -360,23 +357,6 @@ def _last_bytes(held: bytes, reply: HttpReply) -> bytes:
     if reply.form.final_newline or reply.form.done_line:
         return held
     return held.removesuffix(blank)
-
-
-def decode_body(raw: bytes, encoding: str) -> bytes:
-    """Undo the request's content encoding. ``ApiError``: 415 for an unknown one, 400 if broken."""
-    name = encoding.strip().lower()
-    try:
-        if name in ("", "identity"):
-            return raw
-        if name == "gzip":
-            return gzip.decompress(raw)
-        if name == "deflate":
-            return zlib.decompress(raw)
-        if name == "zstd":
-            return zstandard.ZstdDecompressor().stream_reader(io.BytesIO(raw)).read()
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError) as error:
-        raise ApiError(f"The request body is not valid {name}: {error}") from None
-    raise ApiError(f"Unsupported content encoding: '{encoding}'.", status=415)
 
 
 async def _drop_content_type(_request: web.Request, response: web.StreamResponse) -> None:
