@@ -74,9 +74,11 @@ class Provider:
         self.shelf = Shelf(self.limits.kept_responses)
         self.issued_kinds: frozenset[str] = frozenset()
         """Types of output items beyond the documented ones; they may come back as input."""
-        self.issued_ids: set[str] = set()
+        self.issued_ids: dict[str, None] = {}
         """Ids of output items: an input item with one of them was made by the model."""
         self._attempts = 0
+        self._opened = 0
+        self._upgraded = 0
 
     # --- what the tests ask -------------------------------------------------------------------
 
@@ -97,7 +99,8 @@ class Provider:
     def open_connection(self, headers: HeadersLike, path: str = "/v1/responses") -> Connection:
         """Accept an upgrade, or raise ``UpgradeRefused`` (with what to answer, or not to)."""
         lower = lower_headers(headers)
-        index = len(self.upgrades)
+        index = self._upgraded
+        self._upgraded += 1
         record = Upgrade(index, lower, path, None)
         self.upgrades.append(record)
         hang = 0.0
@@ -118,10 +121,11 @@ class Provider:
             raise UpgradeRefused(error_reply(error), action=None) from None
         record.status = 101
         connection = Connection(
-            self, index=len(self.connections), headers=lower, path=path, credential=credential
+            self, index=self._opened, headers=lower, path=path, credential=credential
         )
         connection.connect_delay = self.latency.connect
         connection.connect_hang = hang
+        self._opened += 1
         record.connection = connection.id
         self.connections.append(connection)
         return connection
@@ -168,11 +172,18 @@ class Provider:
         )
         self._attempts += 1
         self.log.append(attempt)
-        keep = self.limits.kept_responses
-        if keep is not None and len(self.log) > keep:
-            del self.log[0]
-            self.connections = [c for c in self.connections if c.open]
+        self._forget()
         return attempt
+
+    def _forget(self) -> None:
+        keep = self.limits.kept_responses
+        if keep is None or len(self.log) <= keep:
+            return
+        del self.log[:-keep]
+        del self.upgrades[:-keep]
+        self.connections = [c for c in self.connections if c.open]
+        while len(self.issued_ids) > 50 * keep:
+            del self.issued_ids[next(iter(self.issued_ids))]
 
     def read_body(self, attempt: Attempt) -> None:
         """Decode the attempt's frame into it. Raises ``ApiError``."""
@@ -193,7 +204,7 @@ class Provider:
         for value in items:
             identifier = value.get("id")
             if isinstance(identifier, str):
-                self.issued_ids.add(identifier)
+                self.issued_ids[identifier] = None
             kind = kind_of(value)
             if kind not in REQUIRED:
                 self.issued_kinds |= {kind}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence, Set
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -118,7 +119,10 @@ def _rendered(value: Any) -> Any:
 
 
 def input_items(
-    value: Any, texts: Sequence[str], known_kinds: frozenset[str], made_ids: Set[str] = frozenset()
+    value: Any,
+    texts: Sequence[str],
+    known_kinds: frozenset[str],
+    made_ids: AbstractSet[str] = frozenset(),
 ) -> list[Item]:
     """The request's ``input`` as items; a string is one user message. Raises ``ApiError``.
 

@@ -280,7 +280,9 @@ def prepare(core: Provider, attempt: Attempt, credential: str, prior: Held | Non
     """Check the attempt's body against the rules. Raises ``ApiError``."""
     body = attempt.body
     check_parameters(body, frame=attempt.transport == "ws", flavour=core.flavour)
-    given = input_items(body.get("input"), attempt.input_texts, core.issued_kinds, core.issued_ids)
+    given = input_items(
+        body.get("input"), attempt.input_texts, core.issued_kinds, core.issued_ids.keys()
+    )
     given = list(resolve_references(given, lambda name: core.shelf.item(credential, name)))
     conversation = _conversation(body)
     before: tuple[Item, ...] = ()
