@@ -1,0 +1,217 @@
+"""Rows counted by what tells them apart, and the figures that follow from the counts.
+
+A cell is a group of rows of one kind, status, mode, reason, eligibility and cache class, with
+its sums. Every figure on every page is folded from cells here, in one place, so that a rate means
+the same everywhere (docs/ledger.md, "Rates"). Cells add up: those of a window are those of its
+parts together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Label, and_, case, func, select
+
+from app.ledger.conditions import SUCCEEDED, cache_class, where
+from app.ledger.filters import Filter
+from app.ledger.models import turns
+from engine.model import Kind, Mode, Reason, UsageState
+
+c = turns.c
+_INCREMENTAL = frozenset(mode.value for mode in Mode if mode.incremental)
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    kind: str
+    status: str
+    mode: str | None
+    reason: str | None
+    marked_eligible: bool
+    """The column ``eligible``; whether it counts, ``eligible`` says."""
+    cache: str
+    turns: int
+    usage_turns: int
+    """Turns whose input and cached tokens are known; all sums but the last two are over them."""
+    inconsistent: int
+    """Those of them whose usage was cut to fit."""
+    input: int
+    cached: int
+    write_turns: int
+    cache_write: int
+    output: int
+    reasoning: int
+
+    @property
+    def generation(self) -> bool:
+        """A generation that came to its end: what every rate counts."""
+        return self.kind == Kind.GENERATION and self.status in SUCCEEDED
+
+    @property
+    def known(self) -> bool:
+        """A generation turn whose mode is known."""
+        return self.generation and self.mode is not None
+
+    @property
+    def incremental(self) -> bool:
+        return self.generation and self.mode in _INCREMENTAL
+
+    @property
+    def eligible(self) -> bool:
+        """A generation turn of known mode that could have been continued."""
+        return self.known and self.marked_eligible
+
+    @property
+    def broken(self) -> bool:
+        return self.eligible and not self.incremental
+
+    @property
+    def mismatch(self) -> bool:
+        return self.eligible and self.reason == Reason.PREFIX_MISMATCH
+
+
+@dataclass(frozen=True, slots=True)
+class Continuity:
+    """Counts of generation turns. A rate is None where its denominator is 0."""
+
+    generation: int = 0
+    known: int = 0
+    incremental: int = 0
+    eligible: int = 0
+    breaks: int = 0
+    mismatches: int = 0
+
+    @property
+    def unknown(self) -> int:
+        """Generation turns of unknown mode; they are in no rate."""
+        return self.generation - self.known
+
+    @property
+    def incremental_rate(self) -> float | None:
+        return _share(self.incremental, self.known)
+
+    @property
+    def break_rate(self) -> float | None:
+        return _share(self.breaks, self.eligible)
+
+    @property
+    def mismatch_rate(self) -> float | None:
+        return _share(self.mismatches, self.eligible)
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell]) -> Continuity:
+        counts = [0] * 6
+        for cell in cells:
+            flags = (
+                cell.generation,
+                cell.known,
+                cell.incremental,
+                cell.eligible,
+                cell.broken,
+                cell.mismatch,
+            )
+            for place, counted in enumerate(flags):
+                if counted:
+                    counts[place] += cell.turns
+        return cls(*counts)
+
+
+@dataclass(frozen=True, slots=True)
+class TokenTotals:
+    """Sums over generation turns whose input and cached tokens are known."""
+
+    turns: int = 0
+    unknown: int = 0
+    """Generation turns whose input or cached tokens are unknown; they are in no sum."""
+    inconsistent: int = 0
+    """Of ``turns``, those whose usage was cut to fit."""
+    input: int = 0
+    cached: int = 0
+    cache_write: int | None = None
+    """None where no turn reported writes."""
+    output: int = 0
+    """Over all generation turns whose output is known."""
+    reasoning: int = 0
+
+    @property
+    def non_cached(self) -> int:
+        return self.input - self.cached
+
+    @property
+    def uncached(self) -> int | None:
+        """Neither read from the cache nor written to it; None where no turn reported writes."""
+        return None if self.cache_write is None else self.non_cached - self.cache_write
+
+    @property
+    def cached_ratio(self) -> float | None:
+        """Σ cached / Σ input."""
+        return _share(self.cached, self.input)
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell]) -> TokenTotals:
+        counted = [cell for cell in cells if cell.generation]
+        writes = sum(cell.cache_write for cell in counted)
+        return cls(
+            turns=sum(cell.usage_turns for cell in counted),
+            unknown=sum(cell.turns - cell.usage_turns for cell in counted),
+            inconsistent=sum(cell.inconsistent for cell in counted),
+            input=sum(cell.input for cell in counted),
+            cached=sum(cell.cached for cell in counted),
+            cache_write=writes if any(cell.write_turns for cell in counted) else None,
+            output=sum(cell.output for cell in counted),
+            reasoning=sum(cell.reasoning for cell in counted),
+        )
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None
+
+
+_known_usage = and_(c.input_tokens.is_not(None), c.cached_tokens.is_not(None))
+
+
+def _sum(column: ColumnElement[Any], condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.coalesce(func.sum(case((condition, column))), 0)
+
+
+# Grouped by their labels: PostgreSQL takes two expressions with parameters for two things.
+_KEYS: tuple[Label[Any], ...] = (
+    c.kind.label("cell_kind"),
+    c.status.label("cell_status"),
+    c.mode.label("cell_mode"),
+    c.reason.label("cell_reason"),
+    c.eligible.label("cell_eligible"),
+    cache_class.label("cell_cache"),
+)
+_SUMS: tuple[ColumnElement[int], ...] = (
+    func.count(),
+    func.count().filter(_known_usage),
+    func.count().filter(_known_usage, c.usage_state == UsageState.INCONSISTENT.value),
+    _sum(c.input_tokens, _known_usage),
+    _sum(c.cached_tokens, _known_usage),
+    func.count().filter(_known_usage, c.cache_write_tokens.is_not(None)),
+    _sum(c.cache_write_tokens, _known_usage),
+    func.coalesce(func.sum(c.output_tokens), 0),
+    func.coalesce(func.sum(c.reasoning_tokens), 0),
+)
+
+
+def read_cells(
+    connection: Connection,
+    view: Filter,
+    *,
+    by: Sequence[Label[Any]] = (),
+    also: Sequence[ColumnElement[Any]] = (),
+) -> list[tuple[tuple[Any, ...], Cell]]:
+    """The cells of a filter, each preceded by the values of ``by`` and of the aggregates ``also``.
+
+    ``by`` splits the cells further; the labels must not be names of columns.
+    """
+    keys = (*by, *_KEYS)
+    query = (
+        select(*by, *also, *_KEYS, *_SUMS).where(where(view)).group_by(*(key.name for key in keys))
+    )
+    lead = len(by) + len(also)
+    return [(tuple(row[:lead]), Cell(*row[lead:])) for row in connection.execute(query)]

@@ -1,0 +1,168 @@
+"""What a filter selects, twice: as SQL for rows in the database, and in Python for live rows.
+
+The two stand side by side because they must agree; a property test compares them row by row.
+Here too is what ``hit``, ``partial`` and ``miss`` mean.
+"""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable
+from typing import Any
+
+from sqlalchemy import ColumnElement, and_, case, false, func, or_
+
+from app.ledger.filters import UNKNOWN, Filter
+from app.ledger.models import turns
+from app.ledger.rows import TurnRow
+from engine.model import Kind, Status, UsageState
+
+c = turns.c
+
+COLUMN_OF = {
+    "model": "model",
+    "upstream": "upstream",
+    "tenant": "tenant",
+    "client": "client",
+    "root": "root_session",
+    "chain": "chain",
+    "mode": "mode",
+    "reason": "reason",
+    "status": "status",
+    "kind": "kind",
+    "source": "source",
+    "fingerprint": "fingerprint",
+    "verdict": "cache_verdict",
+}
+"""Dimensions that are a column; ``session``, ``eligible`` and ``cache`` are worked out below."""
+SEARCHED = (
+    "turn_id",
+    "session",
+    "session_key",
+    "root_session",
+    "turn_group",
+    "chain",
+    "connection",
+    "response_id",
+    "previous_response_id",
+    "prompt_cache_key",
+    "model",
+    "error_code",
+)
+"""The columns that ``q`` looks into."""
+
+HIT_SHARE = (4, 5)
+"""At least this share (4/5) of the input was cached: a hit. None of it: a miss."""
+SUCCEEDED = (Status.COMPLETED.value, Status.INCOMPLETE.value)
+
+generation: ColumnElement[bool] = and_(c.kind == Kind.GENERATION.value, c.status.in_(SUCCEEDED))
+cache_class: ColumnElement[str] = case(
+    (
+        or_(
+            c.input_tokens.is_(None),
+            c.cached_tokens.is_(None),
+            c.input_tokens == 0,
+            c.usage_state == UsageState.INCONSISTENT.value,
+        ),
+        UNKNOWN,
+    ),
+    (c.cached_tokens == 0, "miss"),
+    (c.cached_tokens * HIT_SHARE[1] >= c.input_tokens * HIT_SHARE[0], "hit"),
+    else_="partial",
+)
+
+
+def cache_class_of(row: TurnRow) -> str:
+    """``hit``, ``partial``, ``miss`` or ``unknown``: how much of a turn's input was cached."""
+    given, cached = row.input_tokens, row.cached_tokens
+    if not given or cached is None or row.usage_state == UsageState.INCONSISTENT:
+        return UNKNOWN
+    if cached == 0:
+        return "miss"
+    return "hit" if cached * HIT_SHARE[1] >= given * HIT_SHARE[0] else "partial"
+
+
+def time_column(by: str) -> ColumnElement[int]:
+    """The column that decides which window a row belongs to."""
+    return c.recorded_at if by == "recorded" else c.started_at
+
+
+def where(view: Filter) -> ColumnElement[bool]:
+    """The rows of a filter, its window included."""
+    time = time_column(view.by)
+    return and_(time >= view.start, time < view.end, *_dimensions(view))
+
+
+def _dimensions(view: Filter) -> list[ColumnElement[bool]]:
+    terms = [
+        or_(false(), *(_equals(name, value) for value in values))
+        for name, values in view.include.items()
+    ]
+    for name, values in view.exclude.items():
+        # A comparison with NULL is NULL, and so is its negation: coalesce decides.
+        terms += [~func.coalesce(_equals(name, value), false()) for value in values]
+    if view.q is not None:
+        terms.append(_contains(view.q))
+    return terms
+
+
+def _equals(name: str, value: str) -> ColumnElement[bool]:
+    if name == "session":
+        return or_(c.session == value, c.session_key == value)
+    if name == "eligible":
+        return c.eligible if value == "true" else ~c.eligible
+    if name == "cache":
+        return cache_class == value
+    column = c[COLUMN_OF[name]]
+    if value == UNKNOWN:
+        return or_(column.is_(None), column == UNKNOWN)
+    return column == value
+
+
+def _contains(text: str) -> ColumnElement[bool]:
+    escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
+    pattern = func.lower(f"%{escaped}%")
+    return or_(*(func.lower(c[name]).like(pattern, escape="\\") for name in SEARCHED))
+
+
+def matcher(view: Filter) -> Callable[[TurnRow], bool]:
+    """Whether a row belongs to a filter, its window aside: for rows that have just been written."""
+    tests: list[Callable[[TurnRow], bool]] = []
+    for name, values in view.include.items():
+        tests.append(_is_one_of(name, frozenset(values)))
+    for name, values in view.exclude.items():
+        is_one = _is_one_of(name, frozenset(values))
+        tests.append(lambda row, is_one=is_one: not is_one(row))  # type: ignore[misc]
+    if view.q is not None:
+        wanted = _fold(view.q)
+        tests.append(
+            lambda row: any(
+                wanted in _fold(value)
+                for value in (getattr(row, name) for name in SEARCHED)
+                if value is not None
+            )
+        )
+    return lambda row: all(test(row) for test in tests)
+
+
+def _is_one_of(name: str, wanted: frozenset[str]) -> Callable[[TurnRow], bool]:
+    if name == "session":
+        return lambda row: row.session in wanted or row.session_key in wanted
+    if name == "eligible":
+        return lambda row: ("true" if row.eligible else "false") in wanted
+    if name == "cache":
+        return lambda row: cache_class_of(row) in wanted
+    column = COLUMN_OF[name]
+    return lambda row: (_or_unknown(getattr(row, column))) in wanted
+
+
+def _or_unknown(value: Any) -> Any:
+    return UNKNOWN if value is None else value
+
+
+_ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
+
+
+def _fold(text: str) -> str:
+    """Lower case as SQLite understands it: ASCII letters only."""
+    return text.translate(_ASCII_LOWER)

@@ -1,0 +1,188 @@
+"""Rows of the ledger: a page of them, one, all of a view as a stream, and what they contain.
+
+Figures are in ``summary`` and ``series``.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Engine, func, null, select, tuple_
+
+from app.errors import AppError
+from app.ledger.conditions import COLUMN_OF, cache_class, time_column, where
+from app.ledger.filters import UNKNOWN, Filter
+from app.ledger.models import turns
+from app.ledger.rows import COLUMNS, TurnRow
+
+c = turns.c
+_COLUMNS = [c[name] for name in COLUMNS]
+
+PAGE_LIMIT = 500
+LISTED = (
+    "model",
+    "upstream",
+    "client",
+    "session",
+    "mode",
+    "reason",
+    "status",
+    "kind",
+    "source",
+    "tenant",
+    "cache",
+    "verdict",
+)
+"""The dimensions that a filter form offers values of."""
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    rows: tuple[TurnRow, ...]
+    """Newest first."""
+    next_cursor: str | None
+    """Where the next page begins; None on the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class DimensionValue:
+    value: str
+    """As it goes into a filter; ``unknown`` for rows without one."""
+    label: str | None
+    """The name behind a session's key."""
+    turns: int
+
+
+def page(engine: Engine, view: Filter, *, limit: int = 50, cursor: str | None = None) -> Page:
+    """Up to ``limit`` (1 to 500) rows of a view, newest first.
+
+    ``cursor`` is the ``next_cursor`` of the page before, of the same view. Rows of one instant are
+    ordered by when they were written, so that none is lost or shown twice at a page's end.
+    """
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise AppError(
+            "invalid_parameter",
+            f"limit cannot be {limit}.",
+            f"It is a number from 1 to {PAGE_LIMIT}.",
+            status=422,
+        )
+    time = time_column(view.by)
+    query = select(c.id, *_COLUMNS).where(where(view)).order_by(time.desc(), c.id.desc())
+    if cursor is not None:
+        query = query.where(tuple_(time, c.id) < tuple_(*_read_cursor(cursor)))
+    with engine.connect() as connection:
+        found = connection.execute(query.limit(limit + 1)).all()
+    rows = tuple(_row(record[1:]) for record in found[:limit])
+    if len(found) <= limit:
+        return Page(rows, None)
+    last_time = rows[-1].recorded_at if view.by == "recorded" else rows[-1].started_at
+    return Page(rows, _write_cursor(last_time, found[limit - 1].id))
+
+
+def count(engine: Engine, view: Filter) -> int:
+    """How many rows a view holds."""
+    with engine.connect() as connection:
+        return connection.execute(select(func.count()).where(where(view))).scalar_one()
+
+
+def one(engine: Engine, turn_id: str) -> TurnRow | None:
+    with engine.connect() as connection:
+        found = connection.execute(select(*_COLUMNS).where(c.turn_id == turn_id)).one_or_none()
+    return None if found is None else _row(found)
+
+
+def is_empty(engine: Engine) -> bool:
+    """Whether the ledger holds no row at all."""
+    with engine.connect() as connection:
+        return connection.execute(select(c.id).limit(1)).first() is None
+
+
+def stream(
+    engine: Engine, view: Filter, *, columns: Sequence[str] = COLUMNS, chunk: int = 1_000
+) -> Iterator[list[tuple[Any, ...]]]:
+    """All rows of a view, oldest first, as lists of up to ``chunk`` value tuples.
+
+    Which rows belong to it is settled by the first step: later ones do not mix in. Each chunk is
+    a short transaction of its own, so that a slow reader holds up neither the writer nor the
+    write-ahead log; memory is that of one chunk.
+    """
+    time = time_column(view.by)
+    selected = [c[name] for name in columns]
+    with engine.connect() as connection:
+        newest: int | None = connection.execute(select(func.max(c.id))).scalar_one()
+    if newest is None:
+        return
+    query = (
+        select(time, c.id, *selected)
+        .where(where(view), c.id <= newest)
+        .order_by(time, c.id)
+        .limit(chunk)
+    )
+    following = query
+    while True:
+        with engine.connect() as connection:
+            found = connection.execute(following).all()
+        if found:
+            yield [tuple(record[2:]) for record in found]
+        if len(found) < chunk:
+            return
+        following = query.where(tuple_(time, c.id) > tuple_(found[-1][0], found[-1][1]))
+
+
+def dimensions(
+    engine: Engine, view: Filter, *, limit: int = 100
+) -> dict[str, tuple[DimensionValue, ...]]:
+    """The values that occur in the window of a view, most frequent first, whatever else the view
+    asks for: a form offers what could be chosen instead."""
+    window = Filter(start=view.start, end=view.end, by=view.by)
+    result: dict[str, tuple[DimensionValue, ...]] = {}
+    with engine.connect() as connection:
+        for name in LISTED:
+            value: ColumnElement[str]
+            label: ColumnElement[Any] = null()
+            if name == "session":
+                value, label = c.session_key, func.max(c.session)
+            elif name == "cache":
+                value = cache_class
+            else:
+                value = c[COLUMN_OF[name]]
+            number = func.count()
+            query = (
+                select(value.label("listed_value"), label, number)
+                .where(where(window))
+                .group_by("listed_value")
+                .order_by(number.desc(), "listed_value")
+                .limit(limit)
+            )
+            result[name] = tuple(
+                DimensionValue(UNKNOWN if found is None else found, title, turns_)
+                for found, title, turns_ in connection.execute(query)
+            )
+    return result
+
+
+def _row(values: Sequence[Any]) -> TurnRow:
+    return TurnRow(**dict(zip(COLUMNS, values, strict=True)))
+
+
+def _write_cursor(time: int, number: int) -> str:
+    return base64.urlsafe_b64encode(f"{time}:{number}".encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[int, int]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        time, number = (int(part) for part in text.split(":"))
+        if not 0 <= time < 2**63 or not 0 <= number < 2**63:
+            raise ValueError
+    except (ValueError, binascii.Error):
+        raise AppError(
+            "bad_cursor",
+            "The cursor cannot be read.",
+            "Pass next_cursor of the page before, or leave it out to begin anew.",
+        ) from None
+    return time, number

@@ -1,0 +1,135 @@
+"""The figures of a filtered view as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, distinct, func, select
+
+from app.ledger.cells import Cell, Continuity, TokenTotals, read_cells
+from app.ledger.conditions import generation, where
+from app.ledger.filters import CACHE_CLASSES, Filter
+from app.ledger.models import turns
+from engine.model import Mode, Status
+
+c = turns.c
+_ERRORS = (Status.FAILED, Status.ERROR, Status.RATE_LIMITED, Status.REFUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class ReasonCount:
+    reason: str | None
+    turns: int
+    eligible: int
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """``total``, ``by_kind``, ``by_status`` and ``sessions`` count every row of the view;
+    everything else counts generation turns (docs/ledger.md, "Rates")."""
+
+    total: int
+    sessions: int
+    by_kind: Mapping[str, int]
+    by_status: Mapping[str, int]
+    continuity: Continuity
+    modes: tuple[tuple[str | None, int], ...]
+    """Modes that occur, in the order of ``Mode``, unknown last."""
+    reasons: tuple[ReasonCount, ...]
+    """Most frequent first."""
+    tokens: TokenTotals
+    cache_by_wire: Mapping[str, Mapping[str, int]]
+    """``incremental`` and ``full``, each by cache class; turns of known mode."""
+    ttft: Mapping[str | None, tuple[float, ...]]
+    """Times to first token in milliseconds by mode, ascending."""
+
+    @property
+    def errors(self) -> int:
+        """Turns that failed, ended in an error, or were refused. A client that left is none."""
+        return sum(self.by_status.get(status, 0) for status in _ERRORS)
+
+    @property
+    def client_closed(self) -> int:
+        return self.by_status.get(Status.CLIENT_CLOSED, 0)
+
+    @property
+    def error_rate(self) -> float | None:
+        """Errors of the turns whose client did not leave."""
+        whole = self.total - self.client_closed
+        return self.errors / whole if whole else None
+
+
+def summarize(engine: Engine, view: Filter) -> Summary:
+    with engine.connect() as connection:
+        cells = [cell for _, cell in read_cells(connection, view)]
+        sessions = connection.execute(
+            select(func.count(distinct(c.session_key))).where(where(view))
+        ).scalar_one()
+        ttft = _ttft(connection, view)
+    return Summary(
+        total=sum(cell.turns for cell in cells),
+        sessions=sessions,
+        by_kind=_counted(cells, "kind"),
+        by_status=_counted(cells, "status"),
+        continuity=Continuity.of(cells),
+        modes=_modes(cells),
+        reasons=_reasons(cells),
+        tokens=TokenTotals.of(cells),
+        cache_by_wire=_cache_by_wire(cells),
+        ttft=ttft,
+    )
+
+
+def _counted(cells: Sequence[Cell], name: str) -> dict[str, int]:
+    counts: Counter[str] = Counter()
+    for cell in cells:
+        counts[getattr(cell, name)] += cell.turns
+    return dict(counts.most_common())
+
+
+def _modes(cells: Sequence[Cell]) -> tuple[tuple[str | None, int], ...]:
+    counts: Counter[str | None] = Counter()
+    for cell in cells:
+        if cell.generation:
+            counts[cell.mode] += cell.turns
+    order = [mode.value for mode in Mode]
+    last = len(order)
+
+    def place(mode: str | None) -> tuple[int, str]:
+        known = order.index(mode) if mode in order else last
+        return (last + 1, "") if mode is None else (known, mode)
+
+    return tuple((mode, counts[mode]) for mode in sorted(counts, key=place))
+
+
+def _reasons(cells: Sequence[Cell]) -> tuple[ReasonCount, ...]:
+    counts: Counter[str | None] = Counter()
+    eligible: Counter[str | None] = Counter()
+    for cell in cells:
+        if cell.generation:
+            counts[cell.reason] += cell.turns
+            eligible[cell.reason] += cell.turns if cell.eligible else 0
+    ordered = sorted(counts, key=lambda reason: (-counts[reason], reason or ""))
+    return tuple(ReasonCount(reason, counts[reason], eligible[reason]) for reason in ordered)
+
+
+def _cache_by_wire(cells: Sequence[Cell]) -> dict[str, dict[str, int]]:
+    table = {wire: dict.fromkeys(CACHE_CLASSES, 0) for wire in ("incremental", "full")}
+    for cell in cells:
+        if cell.known:
+            table["incremental" if cell.incremental else "full"][cell.cache] += cell.turns
+    return table
+
+
+def _ttft(connection: Connection, view: Filter) -> dict[str | None, tuple[float, ...]]:
+    query = (
+        select(c.mode, c.ttft_ms)
+        .where(where(view), generation, c.ttft_ms.is_not(None))
+        .order_by(c.ttft_ms)
+    )
+    samples: dict[str | None, list[float]] = {}
+    for mode, ttft in connection.execute(query):
+        samples.setdefault(mode, []).append(ttft)
+    return {mode: tuple(values) for mode, values in samples.items()}
