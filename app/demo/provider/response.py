@@ -307,7 +307,7 @@ def prepare(core: Provider, attempt: Attempt, credential: str, prior: Held | Non
         attempt,
         credential=credential,
         transcript=transcript,
-        given=tuple(given),
+        given=given,
         conversation=conversation,
     )
 
