@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from app.analysis.latency import FEW_SAMPLES, Latency, by_mode
 from app.charts import chart
 from app.charts.chart import Chart, Column, Table
@@ -21,7 +23,7 @@ NOTHING = "No time to first token was measured in this view."
 
 def ttft(source: Source) -> Chart:
     """Median and 95th percentile of the range, one pair of bars per mode."""
-    found = _whole_range(source)
+    found = _whole_range(source.ttft())
     if not found:
         return chart.empty(NOTHING, COLUMNS)
     present = chart.modes_in(set(found))
@@ -54,7 +56,8 @@ def ttft(source: Source) -> Chart:
 def ttft_over_time(source: Source) -> Chart:
     """Median (solid) and 95th percentile (dashed) per bucket and mode."""
     buckets = source.buckets
-    per_bucket = [by_mode(samples) for samples in source.ttft()]
+    measured = source.ttft()
+    per_bucket = [by_mode(samples) for samples in measured]
     present = chart.modes_in({mode for found in per_bucket for mode in found})
     if not present:
         return chart.empty(NOTHING, OVER_TIME_COLUMNS)
@@ -90,13 +93,15 @@ def ttft_over_time(source: Source) -> Chart:
         for item, entry in zip(buckets.items, per_bucket, strict=True)
         for mode in chart.modes_in(set(entry))
     ]
-    summary = _summary(_whole_range(source))
+    summary = _summary(_whole_range(measured))
     return Chart(summary, data, layout, Table(OVER_TIME_COLUMNS, rows))
 
 
-def _whole_range(source: Source) -> dict[str | None, Latency]:
+def _whole_range(
+    measured: Sequence[Mapping[str | None, Sequence[float]]],
+) -> dict[str | None, Latency]:
     merged: dict[str | None, list[float]] = {}
-    for bucket in source.ttft():
+    for bucket in measured:
         for mode, samples in bucket.items():
             merged.setdefault(mode, []).extend(samples)
     return by_mode(merged)

@@ -1,0 +1,187 @@
+"""Prometheus metrics, fed from the ledger's rows (ALERTS: names of telemetry).
+
+The registry is the application's own, so that two applications in one process do not mix. Labels
+are few: never a session, a response, a key or a fingerprint. Ratios are left to the reader.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from prometheus_client.registry import Collector
+
+from app.ledger.conditions import SUCCEEDED, cache_class_of
+from app.ledger.rows import TurnRow
+from app.ledger.writer import WriterState
+from engine.model import Kind
+
+CONTENT_TYPE = CONTENT_TYPE_LATEST
+MODELS = 100
+"""Different models that get a label of their own. Clients choose the name of a model, so without
+a bound one of them could fill the memory of the scraper."""
+OTHER = "other"
+UNKNOWN = "unknown"
+TTFT_BUCKETS = (
+    0.05,
+    0.1,
+    0.2,
+    0.3,
+    0.5,
+    0.75,
+    1.0,
+    1.5,
+    2.0,
+    3.0,
+    5.0,
+    7.5,
+    10.0,
+    20.0,
+    40.0,
+    80.0,
+)
+
+
+class Telemetry:
+    """``observe`` is called with rows after they were written, from any thread."""
+
+    def __init__(self, version: str) -> None:
+        self.registry = CollectorRegistry()
+        self._models: set[str] = set()
+        self._lock = threading.Lock()
+        self._requests = Counter(
+            "warmline_requests",
+            "Turns recorded, by how they were sent and why.",
+            ("model", "transport", "mode", "reason", "status", "kind"),
+            registry=self.registry,
+        )
+        self._eligible = Counter(
+            "warmline_eligible_requests",
+            "Generation turns that could have been continued: the mismatch rate's denominator.",
+            ("model",),
+            registry=self.registry,
+        )
+        self._mismatches = Counter(
+            "warmline_mismatched_requests",
+            "Eligible turns whose history was not what the provider holds.",
+            ("model",),
+            registry=self.registry,
+        )
+        self._input = Counter(
+            "warmline_input_tokens",
+            "Input tokens by class; the classes add up to the input.",
+            ("model", "class"),
+            registry=self.registry,
+        )
+        self._output = Counter(
+            "warmline_output_tokens",
+            "Output tokens by class; the classes add up to the output.",
+            ("model", "class"),
+            registry=self.registry,
+        )
+        self._usage_unknown = Counter(
+            "warmline_usage_unknown_requests",
+            "Generation turns of which the provider did not report this figure.",
+            ("model", "field"),
+            registry=self.registry,
+        )
+        self._ttft = Histogram(
+            "warmline_time_to_first_token_seconds",
+            "From receipt of a request to the first event with model output.",
+            ("model", "mode", "cache"),
+            buckets=TTFT_BUCKETS,
+            registry=self.registry,
+        )
+        self._passed = Counter(
+            "warmline_passed_requests",
+            "Requests that were passed through and are no turns.",
+            ("upstream", "code_class"),
+            registry=self.registry,
+        )
+        Gauge(
+            "warmline_build_info", "1, with the version.", ("version",), registry=self.registry
+        ).labels(version).set(1)
+
+    def observe(self, rows: Iterable[TurnRow]) -> None:
+        for row in rows:
+            self._observe(row)
+
+    def passed(self, upstream: str, status: int) -> None:
+        """A request that was passed through, with the status that its client saw."""
+        self._passed.labels(upstream, f"{status // 100}xx").inc()
+
+    def watch_writer(self, state: Callable[[], WriterState]) -> None:
+        """Show the ledger writer's own counters with each scrape."""
+        self.registry.register(_WriterCollector(state))
+
+    def render(self) -> bytes:
+        return generate_latest(self.registry)
+
+    def _observe(self, row: TurnRow) -> None:
+        model = self._model(row.model)
+        mode = row.mode or UNKNOWN
+        self._requests.labels(
+            model,
+            row.client_transport or UNKNOWN,
+            mode,
+            row.reason or UNKNOWN,
+            row.status,
+            row.kind,
+        ).inc()
+        if row.kind != Kind.GENERATION or row.status not in SUCCEEDED:
+            return
+        if row.eligible and row.mode is not None:
+            self._eligible.labels(model).inc()
+            if row.reason == "prefix_mismatch":
+                self._mismatches.labels(model).inc()
+        self._observe_tokens(row, model)
+        if row.ttft_ms is not None:
+            self._ttft.labels(model, mode, cache_class_of(row)).observe(row.ttft_ms / 1000)
+
+    def _observe_tokens(self, row: TurnRow, model: str) -> None:
+        given, cached, written = row.input_tokens, row.cached_tokens, row.cache_write_tokens
+        if given is not None and cached is not None:
+            rest = max(0, given - cached)
+            part = min(written or 0, rest)
+            self._input.labels(model, "cached").inc(min(cached, given))
+            self._input.labels(model, "cache_write").inc(part)
+            self._input.labels(model, "uncached").inc(rest - part)
+        if row.output_tokens is not None:
+            thought = min(row.reasoning_tokens or 0, row.output_tokens)
+            self._output.labels(model, "reasoning").inc(thought)
+            self._output.labels(model, "text").inc(row.output_tokens - thought)
+        for field in ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens"):
+            if getattr(row, field) is None:
+                self._usage_unknown.labels(model, field).inc()
+
+    def _model(self, model: str | None) -> str:
+        if model is None:
+            return UNKNOWN
+        with self._lock:
+            if model not in self._models and len(self._models) >= MODELS:
+                return OTHER
+            self._models.add(model)
+        return model
+
+
+class _WriterCollector(Collector):
+    def __init__(self, state: Callable[[], WriterState]) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        state = self._state()
+        for name, text, value in (
+            ("warmline_ledger_rows_written", "Rows written to the ledger.", state.written),
+            ("warmline_ledger_rows_dropped", "Rows lost: the queue was full.", state.dropped),
+            ("warmline_ledger_rows_rejected", "Rows that the database refused.", state.rejected),
+            (
+                "warmline_ledger_write_errors",
+                "Batches that failed and were tried again.",
+                state.failures,
+            ),
+        ):
+            yield CounterMetricFamily(name, text, value=value)
+        yield GaugeMetricFamily("warmline_ledger_queued_rows", "Rows that wait.", state.queued)

@@ -1,0 +1,205 @@
+"""The JSON API (docs/api.md). Endpoints are plain functions: they run in the thread pool, so that
+a slow query holds up no stream of the gateway."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request
+
+from app.analysis.latency import by_mode
+from app.charts import chart as charts
+from app.charts.registry import CHARTS
+from app.errors import AppError
+from app.ledger import queries
+from app.ledger.cells import TokenTotals
+from app.ledger.filters import PARAMETERS
+from app.ledger.rows import to_ms
+from app.ledger.summary import Summary, summarize
+from app.web.answers import JsonAnswer
+from app.web.figures import LedgerSource
+from app.web.shown import shown
+from app.web.web import Web
+
+DEFAULT_LIMIT = 50
+FILTERS: dict[str, Any] = {
+    "parameters": [
+        {
+            "name": name,
+            "in": "query",
+            "required": False,
+            "schema": {"type": "array", "items": {"type": "string"}}
+            if name not in ("from", "to", "tz", "by", "q")
+            else {"type": "string"},
+        }
+        for name in PARAMETERS
+    ]
+}
+"""The filter grammar for OpenAPI; it is read by ``app.ledger.filters``."""
+
+
+def router(web: Web) -> APIRouter:
+    api = APIRouter(prefix="/api", tags=["api"])
+
+    @api.get("/summary", openapi_extra=FILTERS)
+    def summary(request: Request) -> JsonAnswer:
+        """The figures of a filtered view."""
+        view = web.view(request)
+        figures = summarize(web.ledger, view)
+        empty = not figures.total and queries.is_empty(web.ledger)
+        return JsonAnswer(web.frame(view) | {"ledger": {"empty": empty}} | _summary(figures))
+
+    @api.get("/requests", openapi_extra=FILTERS)
+    def requests(request: Request) -> JsonAnswer:
+        """The ledger, newest first, by pages. Own parameters: `limit`, `cursor`."""
+        view = web.view(request, also=("limit", "cursor"))
+        limit = _limit(request.query_params.get("limit"))
+        cursor = request.query_params.get("cursor") or None
+        page = queries.page(web.ledger, view, limit=limit, cursor=cursor)
+        return JsonAnswer(
+            web.frame(view)
+            | {
+                "count": queries.count(web.ledger, view),
+                "rows": [shown(row) for row in page.rows],
+                "next_cursor": page.next_cursor,
+            }
+        )
+
+    @api.get("/dimensions", openapi_extra=FILTERS)
+    def dimensions(request: Request) -> JsonAnswer:
+        """What the filter form can offer."""
+        view = web.view(request)
+        found = queries.dimensions(web.ledger, view)
+        return JsonAnswer(web.frame(view) | {"dimensions": _dimensions(found)})
+
+    @api.get("/charts")
+    def list_charts() -> JsonAnswer:
+        """All charts, in the order of the page."""
+        return JsonAnswer(
+            {"charts": [{"slug": entry.slug, "title": entry.title} for entry in CHARTS.values()]}
+        )
+
+    @api.get("/charts/{slug}", openapi_extra=FILTERS)
+    def one_chart(slug: str, request: Request) -> JsonAnswer:
+        """One chart: figure, table and a sentence."""
+        entry = CHARTS.get(slug)
+        if entry is None:
+            raise AppError(
+                "not_found", "There is no such chart.", "/api/charts lists them.", status=404
+            )
+        view = web.view(request)
+        source = LedgerSource(web.ledger, view, to_ms(web.clock.now()))
+        built: charts.Chart = entry.build(source)
+        return JsonAnswer(
+            {"slug": entry.slug, "title": entry.title} | web.frame(view) | built.as_dict()
+        )
+
+    return api
+
+
+def by_id(web: Web) -> APIRouter:
+    """The route whose last part is any turn id; it comes after those with fixed names."""
+    api = APIRouter(prefix="/api", tags=["api"])
+
+    @api.get("/requests/{turn_id}")
+    def one_request(turn_id: str) -> JsonAnswer:
+        """One row of the ledger."""
+        row = queries.one(web.ledger, turn_id)
+        if row is None:
+            raise AppError(
+                "not_found",
+                "There is no row of this turn.",
+                "It may not be written yet, or be older than what is kept.",
+                status=404,
+            )
+        return JsonAnswer({"row": shown(row)})
+
+    return api
+
+
+def _limit(text: str | None) -> int:
+    if not text:
+        return DEFAULT_LIMIT
+    try:
+        return int(text)
+    except ValueError:
+        raise AppError(
+            "invalid_parameter",
+            "limit is not a number.",
+            f"It is a number from 1 to {queries.PAGE_LIMIT}.",
+            status=422,
+        ) from None
+
+
+def _summary(figures: Summary) -> dict[str, Any]:
+    continuity = figures.continuity
+    latencies = by_mode(figures.ttft)
+    return {
+        "turns": {
+            "total": figures.total,
+            "generation": continuity.generation,
+            "by_kind": figures.by_kind,
+            "by_status": figures.by_status,
+            "sessions": figures.sessions,
+            "errors": figures.errors,
+            "client_closed": figures.client_closed,
+            "error_rate": figures.error_rate,
+        },
+        "modes": [{"mode": mode, "turns": turns} for mode, turns in figures.modes],
+        "reasons": [
+            {"reason": entry.reason, "turns": entry.turns, "eligible": entry.eligible}
+            for entry in figures.reasons
+        ],
+        "continuation": {
+            "known": continuity.known,
+            "incremental": continuity.incremental,
+            "incremental_rate": continuity.incremental_rate,
+            "eligible": continuity.eligible,
+            "breaks": continuity.breaks,
+            "break_rate": continuity.break_rate,
+            "mismatches": continuity.mismatches,
+            "mismatch_rate": continuity.mismatch_rate,
+        },
+        "tokens": _tokens(figures.tokens),
+        "cache_by_wire": [
+            {"wire": wire} | dict(classes) for wire, classes in figures.cache_by_wire.items()
+        ],
+        "ttft": [
+            {
+                "mode": mode,
+                "samples": latencies[mode].samples,
+                "median_ms": latencies[mode].median_ms,
+                "p95_ms": latencies[mode].p95_ms,
+            }
+            for mode in charts.modes_in(set(latencies))
+        ],
+    }
+
+
+def _tokens(tokens: TokenTotals) -> dict[str, Any]:
+    """Sums over nothing are unknown, not zero."""
+    known = bool(tokens.turns)
+    return {
+        "rows_with_usage": tokens.turns,
+        "rows_without_usage": tokens.unknown,
+        "rows_inconsistent": tokens.inconsistent,
+        "input": tokens.input if known else None,
+        "cached": tokens.cached if known else None,
+        "cache_write": tokens.cache_write,
+        "non_cached": tokens.non_cached if known else None,
+        "uncached": tokens.uncached,
+        "cached_ratio": tokens.cached_ratio,
+        "output": tokens.output if known else tokens.output or None,
+        "reasoning": tokens.reasoning if known else tokens.reasoning or None,
+    }
+
+
+def _dimensions(found: dict[str, tuple[queries.DimensionValue, ...]]) -> dict[str, Any]:
+    shown_values: dict[str, Any] = {}
+    for name, values in found.items():
+        shown_values[name] = [
+            {"value": value.value, "turns": value.turns}
+            | ({"label": value.label} if name == "session" else {})
+            for value in values
+        ]
+    return shown_values

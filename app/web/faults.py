@@ -1,0 +1,98 @@
+"""Every error of the dashboard in the one shape of ``app.errors``."""
+
+from __future__ import annotations
+
+import logging
+
+from fastapi import FastAPI
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from app.errors import AppError
+from app.tasks import describe
+from app.web.answers import Asgi, Message, Receive, Scope, Send, error_answer, refuse
+
+logger = logging.getLogger(__name__)
+
+_BY_STATUS = {
+    404: ("not_found", "There is nothing at this address.", "/docs lists what there is."),
+    405: ("method_not_allowed", "This address does not take that method.", "/docs lists them."),
+}
+
+
+def install(app: FastAPI) -> None:
+    app.add_exception_handler(AppError, _app_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(SQLAlchemyError, _ledger_error)
+
+
+def _app_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, AppError)
+    return error_answer(error)
+
+
+def _http_error(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    code, message, hint = _BY_STATUS.get(
+        error.status_code, ("bad_request", "The request cannot be served.", None)
+    )
+    headers = dict(error.headers) if error.headers else None
+    return error_answer(AppError(code, message, hint, status=error.status_code), headers)
+
+
+def _invalid(_request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    names = sorted({str(entry["loc"][-1]) for entry in error.errors()})
+    said = f"These parameters cannot be read: {', '.join(names)}."
+    return error_answer(AppError("invalid_parameter", said, "See /docs.", status=422))
+
+
+def _ledger_error(_request: Request, error: Exception) -> Response:
+    """The text of a driver's error may quote values, so only its kind is told and logged."""
+    logger.error("the ledger cannot be read: %s", describe(error))
+    return error_answer(
+        AppError(
+            "ledger_unavailable",
+            "The ledger cannot be read at the moment.",
+            "Turns are served all the same. Check the database and try again.",
+            status=503,
+        )
+    )
+
+
+class Faults:
+    """The innermost middleware: an unforeseen error becomes a 500 of the usual shape, and one
+    line in the log without the error's text."""
+
+    def __init__(self, app: Asgi) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def watch(message: Message) -> None:
+            nonlocal started
+            started = started or message["type"] in ("http.response.start", "websocket.accept")
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watch)
+        except Exception as error:
+            if scope["type"] not in ("http", "websocket"):
+                raise
+            logger.error("%s %s failed: %s", scope["type"], scope["path"], describe(error))
+            if started:
+                raise  # the server cuts the answer short, so that nobody takes it for whole
+            await refuse(scope, receive, send, INTERNAL)
+
+
+INTERNAL = AppError(
+    "internal_error",
+    "Warmline failed to answer this.",
+    "The log says where. Turns are not affected.",
+    status=500,
+)

@@ -1,0 +1,54 @@
+"""What the routes of the dashboard share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Engine
+from starlette.requests import Request
+
+from app.clock import Clock
+from app.errors import AppError
+from app.ledger.filters import Filter, parse
+from app.ledger.rows import iso, to_ms
+from app.ledger.writer import WriterState
+from app.telemetry import Telemetry
+from app.web.access import Tickets
+from app.web.assets import Assets
+from app.web.live import Hub
+
+
+@dataclass
+class Web:
+    clock: Clock
+    hub: Hub
+    assets: Assets
+    tickets: Tickets
+    telemetry: Telemetry
+    engine: Engine | None = None
+    """Open between the service's start and its end."""
+    writer_state: Callable[[], WriterState] | None = field(default=None)
+
+    @property
+    def ledger(self) -> Engine:
+        if self.engine is None:
+            raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
+        return self.engine
+
+    def view(self, request: Request, *, also: Iterable[str] = ()) -> Filter:
+        """The filter of a request; ``also`` names the parameters that are the route's own."""
+        return parse(request.query_params.multi_items(), now=self.clock.now(), also=also)
+
+    def frame(self, view: Filter) -> dict[str, Any]:
+        """What every figure says of itself: when it was read, and of which time it tells."""
+        return {
+            "as_of": iso(to_ms(self.clock.now())),
+            "range": {
+                "from": iso(view.start),
+                "to": iso(view.end),
+                "tz": view.tz,
+                "by": view.by,
+            },
+        }
