@@ -62,8 +62,9 @@ def make_core(
     kind: str = "openai", *, replies: Sequence[Any] = (), now: Now | None = None, **options: Any
 ) -> Provider:
     """A provider with deterministic ids and clock. ``options`` go to ``Provider``."""
-    responder = Replies(replies, after=Agent()) if replies else None
-    return Provider(kind, now=now or Now(), responder=responder, **options)
+    if replies:
+        options["responder"] = Replies(replies, after=Agent())
+    return Provider(kind, now=now or Now(), **options)
 
 
 @asynccontextmanager

@@ -2,6 +2,9 @@
 
 Where a fault has ``after``, it strikes behind that many events of the response: 0 before the
 first, -1 right before the terminal event; the name of an event type means behind its first one.
+
+A request that breaks off before its first event (or with an HTTP status) asks nothing of the
+responder: a list of replies is not used up by it.
 """
 
 from __future__ import annotations

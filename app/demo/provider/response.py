@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from .actions import Abort, Action, Close, Hang, Send, Step, Wait
 from .cache import Looked, Prompt, render
 from .errors import ApiError
-from .faults import CloseAfterwards, ErrorFrame, Hold, HttpError, Insert, Pause, RequestFault
+from .faults import CloseAfterwards, Cut, ErrorFrame, Hold, HttpError, Insert, Pause, RequestFault
 from .held import Held
 from .ids import item_prefix
 from .items import (
@@ -72,7 +72,7 @@ class Response:
         """The events to send, and the seconds until the first."""
         body = self.attempt.body
         prompt, looked = self._look_up()
-        reply = self._reply(prompt)
+        reply = Reply(()) if _never_answers(faults) else self._reply(prompt)
         items = [self._completed(value, verbatim=reply.verbatim) for value in reply.items]
         self.core.issue(items)
         model = str(body.get("model"))
@@ -280,10 +280,10 @@ def prepare(core: Provider, attempt: Attempt, credential: str, prior: Held | Non
     """Check the attempt's body against the rules. Raises ``ApiError``."""
     body = attempt.body
     check_parameters(body, frame=attempt.transport == "ws", flavour=core.flavour)
-    given = input_items(
+    received = input_items(
         body.get("input"), attempt.input_texts, core.issued_kinds, core.issued_ids.keys()
     )
-    given = list(resolve_references(given, lambda name: core.shelf.item(credential, name)))
+    given = resolve_references(received, lambda name: core.shelf.item(credential, name))
     conversation = _conversation(body)
     before: tuple[Item, ...] = ()
     if prior is not None:
@@ -310,6 +310,11 @@ def prepare(core: Provider, attempt: Attempt, credential: str, prior: Held | Non
         given=given,
         conversation=conversation,
     )
+
+
+def _never_answers(faults: Sequence[RequestFault]) -> bool:
+    """A request that breaks off before its first event asks nothing of the model."""
+    return any(isinstance(fault, (Cut, ErrorFrame)) and fault.after == 0 for fault in faults)
 
 
 def _conversation(body: Json) -> str | None:
