@@ -3,6 +3,7 @@
 // of the page; what a trace is comes as `meta.role`, and the colours in force are laid over it here.
 
 import { loadScript } from "./dom.js";
+import { MODE_BY_NAME } from "./modes.js";
 import { zoneTicks } from "./ticks.js";
 import { colour, onTheme } from "./theme.js";
 
@@ -13,18 +14,21 @@ const SERIES = /** @type {Record<string, string>} */ ({
   ws_incremental: "series-1", ws_full: "series-2", http_full: "series-3", http_incremental: "series-4",
   cached: "series-5", cache_write: "series-6", non_cached: "series-7", unknown: "series-8",
   rate: "series-1", spike: "bad", sessions: "series-1", sessions_single: "series-8",
-  median: "series-2", p95: "series-7",
 });
 /** A rate of something bad is not drawn in the colour of what is good. */
 const BY_CHART = /** @type {Record<string, string>} */ ({ "mismatch-rate/rate": "series-7" });
 
 const CONFIG = Object.freeze({
   displaylogo: false,
+  showTips: false,
   showSendToCloud: false, // Plotly's default is a button that uploads the chart
   responsive: false, // it does not follow the container; a ResizeObserver below does
   doubleClick: "reset",
   modeBarButtonsToRemove: ["select2d", "lasso2d", "autoScale2d", "zoomIn2d", "zoomOut2d", "pan2d"],
 });
+
+/** Below this many pixels a chart has room for fewer ticks. */
+const NARROW = 480;
 
 /** @type {Promise<any> | null} */
 let library = null;
@@ -56,11 +60,13 @@ export class Chart {
   constructor(host, on) {
     this.#host = host;
     this.#on = on;
-    let width = 0;
+    let width = host.clientWidth;
     new ResizeObserver(() => {
       if (!this.#plotted || host.clientWidth === width || !host.clientWidth) return;
+      const crossed = width < NARROW !== host.clientWidth < NARROW;
       width = host.clientWidth;
-      this.#lib.Plots.resize(host);
+      if (crossed) void this.repaint(); // another number of ticks fits
+      else this.#lib.Plots.resize(host);
     }).observe(host);
   }
 
@@ -90,7 +96,7 @@ export class Chart {
   async repaint() {
     const payload = this.#payload;
     if (!payload || !this.#lib) return;
-    const { data, layout } = themed(payload);
+    const { data, layout } = themed(payload, this.#host.clientWidth < NARROW);
     layout.uirevision = `${payload.slug}?${this.#revision}`;
     if (!this.#plotted) await this.#lib.newPlot(this.#host, data, layout, CONFIG);
     else await this.#lib.react(this.#host, data, layout, CONFIG);
@@ -139,13 +145,14 @@ export function utc(text) {
 /**
  * The server's figure with the colours and type of the page laid over it; the figure itself stays as it is.
  * @param {Payload} payload
+ * @param {boolean} narrow
  * @returns {{data: any[], layout: any}}
  */
-function themed(payload) {
+function themed(payload, narrow) {
   const { data, layout } = structuredClone(payload.figure);
-  const root = getComputedStyle(document.documentElement);
+  const root = getComputedStyle(document.body);
   const [ink, muted, grid, surface] = ["ink", "muted", "grid", "surface"].map(colour);
-  for (const trace of data) paint(trace, payload.slug, surface);
+  for (const trace of data) paint(trace, payload.slug, surface, narrow);
   for (const shape of layout.shapes ?? []) {
     if (shape.name === "incomplete") Object.assign(shape, { fillcolor: muted, opacity: 0.1, layer: "below", line: { width: 0 } });
     if (shape.name === "average") shape.line = { ...shape.line, color: muted, width: 1, dash: "dot" };
@@ -158,12 +165,13 @@ function themed(payload) {
       title: { ...title(layout[name].title), font: { color: muted, size: 11.5 }, standoff: 8 },
     };
     if (name.startsWith("x")) layout[name].showgrid ??= false;
+    if (name === "xaxis" && narrow) thin(layout.xaxis);
   }
   const coarse = matchMedia("(pointer: coarse)").matches;
   return {
     data,
     layout: {
-      hovermode: "closest", bargap: 0.18, ...layout,
+      hovermode: "closest", bargap: 0.18, separators: ".\u202f", ...layout,
       autosize: true,
       dragmode: coarse ? false : "zoom", // a finger on a chart scrolls the page
       paper_bgcolor: "rgba(0,0,0,0)",
@@ -177,6 +185,17 @@ function themed(payload) {
   };
 }
 
+/**
+ * Keep about four of the ticks, evenly.
+ * @param {any} axis
+ */
+function thin(axis) {
+  if (axis.type !== "date" || !axis.tickvals) return;
+  const every = Math.ceil(axis.tickvals.length / 4);
+  for (const key of ["tickvals", "ticktext"]) axis[key] = axis[key].filter((/** @type {any} */ _, /** @type {number} */ at) => at % every === 0);
+  axis.tickangle = 0;
+}
+
 /** @param {unknown} given */
 function title(given) {
   return typeof given === "string" ? { text: given } : (given ?? {});
@@ -186,19 +205,41 @@ function title(given) {
  * @param {any} trace
  * @param {string} slug
  * @param {string} surface
+ * @param {boolean} narrow
  */
-function paint(trace, slug, surface) {
+function paint(trace, slug, surface, narrow) {
   const role = trace.meta?.role ?? "unknown";
   const tone = colour(BY_CHART[`${slug}/${role}`] ?? SERIES[role] ?? "series-8");
+  // the name belongs into the label: Plotly's own place beside it has no ground to be read on
+  trace.hovertemplate = trace.hovertemplate?.replace(/^(.*)<extra>(.+)<\/extra>$/s, "<b>$2</b><br>$1<extra></extra>");
   if (trace.type === "bar") {
-    trace.marker = { ...trace.marker, color: tone, line: { width: 0, ...trace.marker?.line } };
+    trace.marker = { ...trace.marker, color: tone, line: { width: narrow ? 0 : 1, color: surface, ...trace.marker?.line } };
+    if (slug === "ttft") paintByMode(trace, role);
     return;
   }
   const drawsLine = (trace.mode ?? "lines").includes("lines");
   trace.connectgaps = false;
   if (drawsLine) trace.line = { width: 2, ...trace.line, color: tone };
   trace.marker = { size: 5, ...trace.marker, color: tone, line: { width: drawsLine ? 0 : 1.5, color: surface } };
+  if (trace.meta?.stat === "p95") {
+    // one entry per mode in the legend; its dashed companion goes with it
+    Object.assign(trace, { showlegend: false, opacity: 0.55 });
+    trace.line.width = 1.25;
+    trace.marker.size = 3;
+  }
+  if (trace.meta?.stat === "median") trace.name = trace.name.replace(/, median$/, "");
   if (trace.fill && trace.fill !== "none") trace.fillcolor = faded(tone);
+}
+
+/**
+ * Bars that stand for modes have the modes' colours; median and p95 are told apart by strength and word.
+ * @param {any} trace
+ * @param {string} role
+ */
+function paintByMode(trace, role) {
+  trace.marker.color = trace.x.map((/** @type {string} */ name) => colour(SERIES[MODE_BY_NAME[name]] ?? "series-8"));
+  trace.marker.opacity = role === "p95" ? 0.5 : 1;
+  Object.assign(trace, { showlegend: false, texttemplate: `${role}<br>%{y:,.0f} ms`, textposition: "outside", cliponaxis: false });
 }
 
 /** @param {string} rgb */

@@ -1,7 +1,7 @@
 // @ts-check
 // One row in full: every column, grouped, with ids to copy and values to filter by.
 
-import { add, copyable, fill, h } from "./dom.js";
+import { add, announce, copyable, copyText, fill, h, icon } from "./dom.js";
 import { changed, href } from "./filters.js";
 import { bytes, integer, milliseconds, UNKNOWN } from "./format.js";
 import { modeTag, statusTag } from "./table.js";
@@ -43,7 +43,7 @@ export function showDetail(title, body, row, view) {
   const link = location.origin + href("/requests", { ...view, turn: row.turn_id, from: view.from, to: view.to });
   fill(body,
     h("div", { class: `why ${row.why_kind}` }, h("p", {}, row.why), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
-    h("p", {}, copyable(link, "a link to this row", "Copy a link to this row")));
+    copyLink(link));
   const told = new Set(BESIDE);
   for (const [name, columns] of GROUPS) {
     columns.forEach((column) => told.add(column));
@@ -51,6 +51,18 @@ export function showDetail(title, body, row, view) {
   }
   // a column that is newer than this list is shown all the same
   add(body, group("More", Object.keys(row).filter((column) => !told.has(column)), row, view));
+}
+
+/** @param {string} link */
+function copyLink(link) {
+  const words = h("span", {}, "Copy link to this row");
+  const button = h("button", { type: "button", class: "button small", style: "justify-self: start" }, icon("copy"), words);
+  button.addEventListener("click", async () => {
+    words.textContent = (await copyText(link)) ? "Link copied" : "Copying was refused";
+    announce(words.textContent);
+    setTimeout(() => (words.textContent = "Copy link to this row"), 1500);
+  });
+  return button;
 }
 
 /**

@@ -2,19 +2,13 @@
 // From a point of a chart, or a row of its table, to the rows that it stands for.
 
 import { changed, href } from "./filters.js";
+import { MODE_BY_NAME, MODES } from "./modes.js";
 
 /** @typedef {import("./filters.js").View} View */
 /** @typedef {import("./charts.js").Payload} Payload */
 
 /** Rates and charts count generation turns only; the rows behind a bar are these and no others. */
 export const GENERATION = Object.freeze({ kind: ["generation"], status: ["completed", "incomplete"] });
-
-const MODES = new Set(["ws_incremental", "http_incremental", "ws_full", "http_full"]);
-/** What the charts call the modes in tables without a role. */
-const MODE_BY_NAME = /** @type {Record<string, string>} */ ({
-  "WebSocket, incremental": "ws_incremental", "HTTP, incremental": "http_incremental",
-  "WebSocket, full": "ws_full", "HTTP, full": "http_full",
-});
 
 /**
  * The row of the table whose bucket holds an instant.
@@ -41,7 +35,8 @@ export function rowsBehind(view, payload, row, role = "") {
     const index = payload.table.columns.findIndex((column) => column.key === key);
     return index < 0 ? null : row[index];
   };
-  const mode = MODES.has(role) ? role : MODE_BY_NAME[at("mode") ?? ""];
+  const named = at("mode") === "unknown" ? "unknown" : MODE_BY_NAME[at("mode") ?? ""];
+  const mode = MODES.has(role) || role === "unknown" ? role : named;
   const bucket = at("from") && at("to") ? { from: at("from"), to: at("to") } : {};
   if (!mode && !bucket.from) return null;
   /** @type {Record<string, string[]>} */

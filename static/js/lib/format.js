@@ -75,6 +75,14 @@ export function bytes(bytes) {
 }
 
 /**
+ * The server's sentences group digits by commas; the page does it by narrow spaces.
+ * @param {string} sentence
+ */
+export function regrouped(sentence) {
+  return sentence.replace(/(\d),(?=\d{3}(?!\d))/g, `$1${THIN}`);
+}
+
+/**
  * "1 turn", "2 turns".
  * @param {number} count
  * @param {string} one

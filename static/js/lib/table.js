@@ -3,6 +3,7 @@
 
 import { add, fill, h, icon } from "./dom.js";
 import { byUnit, compact, integer, milliseconds, orUnknown, percent, UNKNOWN } from "./format.js";
+import { MODES } from "./modes.js";
 import { clock, day, moment, sameDay } from "./time.js";
 
 const NUMERIC = new Set(["count", "ratio", "tokens", "ms"]);
@@ -34,10 +35,8 @@ export function dataTable(host, payload, link) {
 /** @param {string | null} mode */
 export function modeTag(mode) {
   if (!mode) return h("span", { class: "tag unknown", title: "no attempt was answered, so no wire is known" }, icon("unknown"), "unknown");
-  return h("span", { class: "tag mode", "data-mode": mode }, icon(ICONS.has(mode) ? mode : "unknown"), mode);
+  return h("span", { class: "tag mode", "data-mode": mode }, icon(MODES.has(mode) ? mode : "unknown"), mode);
 }
-
-const ICONS = new Set(["ws_incremental", "ws_full", "http_full", "http_incremental"]);
 
 const TONES = /** @type {Record<string, string>} */ ({
   completed: "ok", incomplete: "warn", failed: "bad", error: "bad", rate_limited: "warn", client_closed: "unknown", refused: "bad",

@@ -15,7 +15,7 @@ export class Toolbar {
   /** @type {Map<string, string>} */ #labels = new Map();
   /** @type {{from: string, to: string} | null} */ #resolved = null;
   #form = byId("filters", HTMLFormElement);
-  #panel = byId("filter-panel", HTMLDetailsElement);
+  #facets = byId("facets");
   #changed;
   #choicesFor;
 
@@ -63,7 +63,11 @@ export class Toolbar {
     }
     byId("clear-all").addEventListener("click", () => this.go(filters.cleared(this.view)));
     byId("copy-link").addEventListener("click", () => void this.#copyAbsolute());
-    this.#panel.addEventListener("toggle", () => this.#panel.open && void this.#loadChoices());
+    byId("filter-switch").addEventListener("click", () => {
+      this.#facets.hidden = !this.#facets.hidden;
+      byId("filter-switch").setAttribute("aria-expanded", String(!this.#facets.hidden));
+      if (!this.#facets.hidden) void this.#loadChoices();
+    });
     const text = document.getElementById("q");
     if (text instanceof HTMLInputElement) text.addEventListener("search", () => this.#applyForm());
   }
@@ -184,7 +188,7 @@ export class Toolbar {
     byId("filter-count").hidden = !count;
     this.#showChips();
     this.#showRange();
-    if (this.#panel.open) void this.#loadChoices();
+    if (!this.#facets.hidden) void this.#loadChoices();
   }
 
   #showRange() {
@@ -192,11 +196,11 @@ export class Toolbar {
     const relative = relativeSeconds(this.view.from) !== null;
     const exact = this.#resolved ? `${moment(this.#resolved.from)} to ${moment(this.#resolved.to)}` : "";
     const readable = (/** @type {string} */ at) => relativeSeconds(at) !== null || !Number.isNaN(Date.parse(at));
+    byId("range-zone").textContent = zone();
+    byId("copy-link").hidden = !relative;
     if (!readable(this.view.from) || !readable(this.view.to)) return fill(words, "a range that cannot be read");
     fill(words, relative ? rangeWords(this.view.from, this.view.to) : exact || rangeWords(this.view.from, this.view.to));
     words.title = exact;
-    byId("range-zone").textContent = zone();
-    byId("copy-link").hidden = !relative;
     if (this.#resolved && !byId("custom").hidden && document.activeElement?.closest("#custom") === null) this.#fillQuietly();
   }
 
@@ -225,7 +229,7 @@ export class Toolbar {
 
   #showFacets() {
     const focused = document.activeElement instanceof HTMLInputElement ? document.activeElement.id : "";
-    fill(byId("facets"), ...filters.FACETS.map(([name, title]) => {
+    fill(this.#facets, ...filters.FACETS.map(([name, title]) => {
       const chosen = (this.view.values.get(name) ?? []).filter((value) => !value.startsWith("!"));
       const offered = this.#choices[name] ?? [];
       const missing = chosen.filter((value) => !offered.some((choice) => choice.value === value)).map((value) => ({ value, turns: 0 }));

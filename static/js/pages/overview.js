@@ -7,6 +7,7 @@ import { all, byId } from "../lib/dom.js";
 import { bucketAt, rowsBehind } from "../lib/drill.js";
 import { showEmpty } from "../lib/empty.js";
 import { showFigures } from "../lib/figures.js";
+import { regrouped } from "../lib/format.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
 import { coalesced, Live } from "../lib/live.js";
 import * as shell from "../lib/shell.js";
@@ -29,7 +30,7 @@ class Panel {
   constructor(figure) {
     this.figure = figure;
     this.slug = figure.dataset.slug ?? "";
-    this.summary = /** @type {HTMLElement} */ (figure.querySelector(".summary"));
+    this.summary = /** @type {HTMLElement} */ (figure.querySelector("[data-summary]"));
     this.plot = /** @type {HTMLElement} */ (figure.querySelector(".plot"));
     this.nothing = /** @type {HTMLElement} */ (figure.querySelector(".nothing"));
     this.details = /** @type {HTMLDetailsElement} */ (figure.querySelector("details"));
@@ -44,7 +45,7 @@ class Panel {
   /** @param {Payload} payload */
   tell(payload) {
     this.payload = payload;
-    this.summary.textContent = payload.summary;
+    this.summary.textContent = regrouped(payload.summary);
     this.nothing.hidden = !payload.empty;
     this.plot.hidden = payload.empty;
     this.#showTable();
@@ -117,6 +118,7 @@ async function load() {
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
     shell.showFault(fault);
+    if (!shown) byId("board").hidden = true; // nothing was ever fetched: no frame to keep
   }
   main.setAttribute("aria-busy", "false");
 }

@@ -77,7 +77,7 @@ async function fetchFirst(key, signal) {
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
     shell.showFault(fault);
-    if (!ledger.rows.length) byId("more-words").textContent = "No rows were fetched.";
+    if (!ledger.range) byId("board").hidden = true; // nothing was ever fetched: no frame to keep
   }
   main.setAttribute("aria-busy", "false");
 }
@@ -106,7 +106,7 @@ async function extend() {
 
 /** Whether letting rows in would move what somebody reads. */
 function reading() {
-  return scrollY > 40 || dialog.open || body.contains(document.activeElement) || !getSelection()?.isCollapsed || byId("filter-panel", HTMLDetailsElement).open;
+  return scrollY > 40 || dialog.open || body.contains(document.activeElement) || !getSelection()?.isCollapsed || !byId("facets").hidden;
 }
 
 function admit() {
