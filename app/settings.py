@@ -1,0 +1,327 @@
+"""The settings: one table behind ``warmline.toml``, ``WARMLINE_*`` and flags.
+
+Each source beats the one before it. A key that is not in the table, a value of the wrong type and
+a setting that would be unsafe are errors at start that name the key and where it was set; nothing
+is guessed. ``docs/settings.md`` is checked against this table.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import ipaddress
+import os
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from app import setting_kinds as kinds
+from app.errors import SettingsError
+from app.setting_table import BY_NAME, SETTINGS, UPSTREAM_SETTINGS, Setting
+from engine.model import Policy
+
+PREFIX = "WARMLINE_"
+CONFIG_FILE = "warmline.toml"
+DEFAULT_UPSTREAM = "default"
+MASK = "••••"
+
+
+@dataclass(frozen=True, slots=True)
+class UpstreamSettings:
+    name: str
+    base_url: str
+    policy: Policy
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """All settings, checked. The fields are those of ``SETTINGS``."""
+
+    host: str
+    port: int
+    upstream: str
+    database: str
+    key_file: Path
+    token: str | None
+    gateway_token: str | None
+    allowed_hosts: tuple[str, ...]
+    pseudonymize: bool
+    visible_keys: tuple[str, ...]
+    max_body_bytes: int
+    max_sessions: int
+    chains_per_session: int
+    max_connections: int
+    baseline_bytes: int
+    log_level: str
+    upstreams: Mapping[str, UpstreamSettings]
+    """By name; ``default`` is always among them."""
+    sources: Mapping[str, str] = field(default_factory=dict)
+    """Where each setting comes from: a file, a variable, a flag, or ``default``."""
+
+    @property
+    def is_loopback(self) -> bool:
+        return is_loopback(self.host)
+
+    def shown(self) -> dict[str, Any]:
+        """All settings as they may be shown to a person: secrets are masked."""
+        values: dict[str, Any] = {}
+        for setting in SETTINGS:
+            value = getattr(self, setting.name)
+            if setting.name == "database":
+                value = without_password(value)
+            elif setting.secret and value is not None:
+                value = MASK
+            values[setting.name] = value
+        values["upstreams"] = dict(self.upstreams)
+        return values
+
+    def __repr__(self) -> str:
+        return f"Settings({', '.join(f'{k}={v!r}' for k, v in self.shown().items())})"
+
+
+def load(
+    *,
+    config: str | Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    flags: Mapping[str, str | None] | None = None,
+) -> Settings:
+    """Read, check and merge all sources. Raises ``SettingsError``.
+
+    ``config`` names the file; without it ``WARMLINE_CONFIG`` does, and without that
+    ``warmline.toml`` in the working directory is read if there is one. ``flags`` are texts as
+    they were typed, by setting name; None is a flag that was not given.
+    """
+    variables = os.environ if environ is None else environ
+    values: dict[str, Any] = {setting.name: setting.default for setting in SETTINGS}
+    sources: dict[str, str] = dict.fromkeys(values, "default")
+    path = _config_path(config, variables)
+    document = {} if path is None else _read_toml(path)
+    tables = document.pop("upstreams", {})
+    layers = [
+        _Layer(str(path), document, as_text=False),
+        _Layer("the environment", _from_environment(variables), as_text=True, prefix=PREFIX),
+        _Layer(
+            "the command line",
+            {name: value for name, value in (flags or {}).items() if value is not None},
+            as_text=True,
+        ),
+    ]
+    _move_default_url(layers[0], tables)
+    for layer in layers:
+        for name, value in layer.read().items():
+            values[name] = value
+            sources[name] = layer.name
+    if values["database"] is None:
+        values["database"] = _default_database(variables)
+    values["key_file"] = values["key_file"] or _default_key_file(values["database"])
+    settings = Settings(
+        **values,
+        upstreams=_upstreams(str(path), tables, values["upstream"], values["visible_keys"]),
+        sources=sources,
+    )
+    _refuse_exposure(settings)
+    return settings
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """One source of settings."""
+
+    name: str
+    given: dict[str, Any]
+    as_text: bool
+    prefix: str = ""
+
+    def read(self) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key, value in self.given.items():
+            setting = BY_NAME.get(key)
+            if setting is not None:
+                values[key] = self.value(setting, key, value)
+                continue
+            named = BY_NAME.get(key.removesuffix("_file"))
+            if named is None or not named.secret or not key.endswith("_file"):
+                raise _unknown_key(self._shown(key), self.name, [self._shown(n) for n in _keys()])
+            if named.name in self.given:
+                raise SettingsError(
+                    f"{self.name} sets both {self._shown(named.name)} and {self._shown(key)}.",
+                    "Keep one of them.",
+                )
+            values[named.name] = self.value(named, key, self._from_file(key, value))
+        return values
+
+    def value(self, setting: Setting, key: str, value: Any) -> Any:
+        as_text = self.as_text or key != setting.name
+        try:
+            read = setting.kind.text(value) if as_text and isinstance(value, str) else value
+            return setting.kind.check(read)
+        except ValueError as error:
+            hint = None
+            if isinstance(value, str) and value.startswith("tcp://"):
+                hint = _SERVICE_LINKS
+            raise SettingsError(
+                f"{self._shown(key)} in {self.name} must be {error}.", hint
+            ) from None
+
+    def _shown(self, key: str) -> str:
+        return self.prefix + key.upper() if self.prefix else key
+
+    def _from_file(self, key: str, value: Any) -> str:
+        try:
+            return kinds.FILE.check(value).read_text("utf-8").strip()  # type: ignore[no-any-return]
+        except (OSError, ValueError) as error:
+            raise SettingsError(
+                f"The file that {self._shown(key)} in {self.name} names cannot be read "
+                f"({type(error).__name__}).",
+                "Check its path and permissions.",
+            ) from None
+
+
+_SERVICE_LINKS = (
+    "Kubernetes sets such variables for a service named warmline; set enableServiceLinks: false."
+)
+
+
+def _keys() -> list[str]:
+    return [*BY_NAME, *(f"{setting.name}_file" for setting in SETTINGS if setting.secret)]
+
+
+def _unknown_key(key: str, place: str, known: list[str]) -> SettingsError:
+    near = difflib.get_close_matches(key, known, 1, cutoff=0.0)
+    hint = f"The nearest one is {near[0]}."
+    if re.match(r"WARMLINE_(SERVICE|PORT)_", key):
+        hint = _SERVICE_LINKS
+    return SettingsError(f"There is no setting {key} (in {place}).", hint)
+
+
+def _config_path(config: str | Path | None, variables: Mapping[str, str]) -> Path | None:
+    named = config or variables.get(PREFIX + "CONFIG")
+    if named:
+        return Path(named).expanduser()
+    return Path(CONFIG_FILE) if Path(CONFIG_FILE).is_file() else None
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise SettingsError(
+            f"The settings file {path} cannot be read ({type(error).__name__}).",
+            "Check its path and permissions.",
+        ) from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SettingsError(f"The settings file {path} is not valid TOML: {error}.") from None
+
+
+def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
+    """Variables of ours by setting name. A blank one is as good as none."""
+    return {
+        name.removeprefix(PREFIX).lower(): value
+        for name, value in variables.items()
+        if name.startswith(PREFIX) and name != PREFIX + "CONFIG" and value.strip()
+    }
+
+
+def _move_default_url(layer: _Layer, tables: Any) -> None:
+    """``base_url`` in ``[upstreams.default]`` is the setting ``upstream``, written elsewhere."""
+    table = tables.get(DEFAULT_UPSTREAM) if isinstance(tables, dict) else None
+    if not isinstance(table, dict) or "base_url" not in table:
+        return
+    if "upstream" in layer.given:
+        raise SettingsError(
+            f"{layer.name} sets both upstream and base_url in [upstreams.default].",
+            "They are the same setting; keep one of them.",
+        )
+    layer.given["upstream"] = table["base_url"]
+
+
+def _upstreams(
+    place: str, tables: Any, default_url: str, visible_keys: tuple[str, ...]
+) -> dict[str, UpstreamSettings]:
+    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
+        raise SettingsError(f"upstreams in {place} must be tables: [upstreams.NAME].")
+    found = {}
+    for name, table in {DEFAULT_UPSTREAM: {}, **tables}.items():
+        found[name] = _upstream(f"[upstreams.{name}] in {place}", name, table, visible_keys)
+        if name == DEFAULT_UPSTREAM:
+            found[name] = dataclasses.replace(found[name], base_url=default_url)
+    return found
+
+
+def _upstream(
+    place: str, name: str, table: dict[str, Any], visible_keys: tuple[str, ...]
+) -> UpstreamSettings:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+        raise SettingsError(
+            f"{place} has a name that cannot stand in a URL.",
+            "Use lower-case letters, digits, - and _.",
+        )
+    known = {setting.name: setting for setting in UPSTREAM_SETTINGS}
+    layer = _Layer(place, table, as_text=False)
+    values: dict[str, Any] = {"base_url": "", "visible_keys": visible_keys}
+    for key, value in table.items():
+        if key not in known:
+            raise _unknown_key(key, place, list(known))
+        values[key] = layer.value(known[key], key, value)
+    if name != DEFAULT_UPSTREAM and not values["base_url"]:
+        raise SettingsError(f"{place} has no base_url.", 'Add it: base_url = "https://…/v1".')
+    base_url = values.pop("base_url")
+    return UpstreamSettings(name, base_url, Policy(**values))
+
+
+def _default_database(variables: Mapping[str, str]) -> str:
+    data = variables.get("XDG_DATA_HOME", "")
+    home = Path(data) if Path(data).is_absolute() else Path.home() / ".local" / "share"
+    return str(home / "warmline" / "ledger.sqlite3")
+
+
+def _default_key_file(database: str) -> Path:
+    if database.startswith("postgresql"):
+        raise SettingsError(
+            "With PostgreSQL the setting key_file is required.",
+            "All gateways need the same key. Create it once with: "
+            "(umask 077; openssl rand -hex 32 > warmline.key)",
+        )
+    file = database
+    if "://" in database:
+        file = database.partition(":///")[2].partition("?")[0]
+    return Path(file + ".key").expanduser()
+
+
+def without_password(database: str) -> str:
+    """A database URL as it may be shown or logged."""
+    if "://" not in database:
+        return database
+    try:
+        password = urlsplit(database).password
+    except ValueError:
+        return MASK
+    secret = f":{password}@"
+    return database if password is None else database.replace(secret, f":{MASK}@", 1)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach what listens there."""
+    try:
+        return host == "localhost" or ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_exposure(settings: Settings) -> None:
+    """What other machines can reach needs both tokens."""
+    if settings.is_loopback:
+        return
+    missing = [name for name in ("token", "gateway_token") if getattr(settings, name) is None]
+    if missing:
+        raise SettingsError(
+            f"Other machines can reach {settings.host}, but {' and '.join(missing)} "
+            f"{'is' if len(missing) == 1 else 'are'} not set.",
+            "Set both (token for the dashboard, gateway_token for clients), or listen on "
+            "127.0.0.1.",
+        )
