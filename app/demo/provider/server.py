@@ -8,8 +8,8 @@ What a fault asks for in seconds is never scaled.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 
 from aiohttp import WSMsgType, web
 
@@ -21,6 +21,7 @@ from .errors import ApiError
 from .http import HttpReply, error_reply
 from .sse import done, encode, encode_text
 from .wire import dumps
+from .worker import Worker
 
 MAX_BODY = 512 * 1024 * 1024
 _NO_CONTENT_TYPE = web.ResponseKey("no_content_type", bool)
@@ -219,7 +220,7 @@ class Server:
         )
         for name, value in connection.response_headers:
             socket.headers[name] = value
-        workers: dict[str | None, _Worker] = {}
+        workers: dict[str | None, Worker] = {}
         cause = "lost"
         try:
             await socket.prepare(request)
@@ -245,7 +246,7 @@ class Server:
         frame: Frame,
         socket: web.WebSocketResponse,
         request: web.Request,
-        workers: dict[str | None, _Worker],
+        workers: dict[str | None, Worker],
     ) -> None:
         async def send(frame: Frame) -> None:
             try:
@@ -265,7 +266,7 @@ class Server:
             return
         worker = workers.get(frame.lane_name)
         if worker is None:
-            worker = workers[frame.lane_name] = _Worker(send)
+            worker = workers[frame.lane_name] = Worker(send)
         worker.put(frame)
 
     async def _perform(
@@ -287,29 +288,6 @@ class Server:
         scaled = seconds * self.speed
         if scaled > 0:
             await asyncio.sleep(scaled)
-
-
-class _Worker:
-    """Answers the frames of one lane, one after another."""
-
-    def __init__(self, send: Callable[[Frame], Awaitable[None]]) -> None:
-        self._send = send
-        self._frames: asyncio.Queue[Frame] = asyncio.Queue()
-        self._task = asyncio.create_task(self._run())
-
-    def put(self, frame: Frame) -> None:
-        self._frames.put_nowait(frame)
-
-    async def _run(self) -> None:
-        while True:
-            await self._send(await self._frames.get())
-
-    async def stop(self) -> None:
-        self._task.cancel()
-        with suppress(asyncio.CancelledError):
-            await self._task
-        while not self._frames.empty():
-            self._frames.get_nowait().close()
 
 
 async def _opened(action: Wait) -> None:

@@ -348,7 +348,11 @@ async def test_a_peer_that_answers_no_ping_is_dropped(http):
 
 
 async def test_a_frozen_connection_reads_nothing_more(http):
-    async with provider() as up, http.ws_connect(f"{up.url}/responses") as socket:
+    impatient = aiohttp.ClientWSTimeout(ws_close=0.05)
+    async with (
+        provider() as up,
+        http.ws_connect(f"{up.url}/responses", timeout=impatient) as socket,
+    ):
         await up.wait_until(lambda: len(up.core.live()) == 1)
         await socket.send_str(frame())
         await take(socket)
