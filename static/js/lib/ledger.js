@@ -35,7 +35,8 @@ export class Ledger {
    * @param {any} page
    */
   begin(page) {
-    const heard = [...this.waiting.values()].filter((row) => row.recorded_at >= page.as_of);
+    const last = page.next_cursor ? page.rows[page.rows.length - 1] : null;
+    const heard = [...this.waiting.values()].filter((row) => row.started_at >= page.range.from && (!last || order(row, last) < 0));
     this.rows = page.rows;
     this.cursor = page.next_cursor;
     this.range = page.range;

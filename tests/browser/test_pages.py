@@ -1,0 +1,196 @@
+"""Both pages in both themes and several widths: complete, quiet, accessible, no wider than the screen."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page, expect
+
+pytestmark = pytest.mark.browser
+
+THEMES = ("light", "dark")
+WIDTHS = (360, 700, 1024, 1600)
+PAGES = {"/": "Overview", "/requests": "Requests"}
+
+
+def settled(page: Page) -> None:
+    expect(page.get_by_role("main")).to_have_attribute("aria-busy", "false")
+    if page.get_by_role("heading", level=1).inner_text() == "Overview":
+        # the last chart of the page is drawn last
+        expect(page.locator("figure[data-slug=ttft-over-time] .main-svg").first).to_be_visible()
+    else:
+        expect(page.get_by_role("row").nth(3)).to_be_visible()
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_is_quiet_and_no_wider_than_the_screen(open_page, seeded, path, theme, width):
+    page, _ = open_page(width=width, theme=theme)
+    page.goto(seeded.url + path)
+    settled(page)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+
+
+@pytest.mark.parametrize("width", [360, 1600])
+@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize("path", PAGES)
+def test_a_page_meets_wcag_aa(open_page, seeded, axe, path, theme, width):
+    page, _ = open_page(width=width, theme=theme, reduced_motion="reduce")
+    page.goto(seeded.url + path)
+    settled(page)
+    page.get_by_role("button", name="Filters").click()
+    expect(page.get_by_role("group", name="Reason")).to_be_visible()
+    assert [] == violations(page, axe)
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_an_open_row_meets_wcag_aa(open_page, seeded, axe, theme):
+    page, _ = open_page(theme=theme, reduced_motion="reduce")
+    page.goto(f"{seeded.url}/requests?reason=prefix_mismatch")
+    settled(page)
+    page.get_by_role("row").nth(1).click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    assert [] == violations(page, axe)
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    page.evaluate(axe)
+    found = page.evaluate(
+        "() => axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
+    )
+    return [
+        f"{fault['id']}: {node['html'][:160]} {node['failureSummary'][:240]}"
+        for fault in found["violations"]
+        for node in fault["nodes"]
+    ]
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_page_has_landmarks_one_heading_and_marks_itself_current(open_page, seeded, path):
+    page, _ = open_page()
+    page.goto(seeded.url + path)
+    settled(page)
+    expect(page.get_by_role("banner")).to_have_count(1)
+    expect(page.get_by_role("main")).to_have_count(1)
+    expect(page.get_by_role("heading", level=1)).to_have_text(PAGES[path])
+    current = page.get_by_role("navigation", name="Pages").get_by_role("link", name=PAGES[path])
+    expect(current).to_have_attribute("aria-current", "page")
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_the_first_tab_stop_skips_to_the_content(open_page, seeded, path):
+    page, _ = open_page()
+    page.goto(seeded.url + path)
+    page.keyboard.press("Tab")
+    link = page.get_by_role("link", name="Skip to the content")
+    expect(link).to_be_focused()
+    expect(link).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    assert page.evaluate("() => document.activeElement.id") == "main"
+
+
+def test_no_link_of_the_pages_is_dead(open_page, seeded):
+    page, _ = open_page()
+    targets = set()
+    for path in PAGES:
+        page.goto(seeded.url + path)
+        settled(page)
+        targets |= set(page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)"))
+    own = {target.split("#")[0] for target in targets if target.startswith(seeded.url)}
+    assert {f"{seeded.url}/", f"{seeded.url}/requests", f"{seeded.url}/docs"} <= own
+    # rows and buckets are many of one kind: one of each path and filter name is enough
+    kinds = {(target.split("?")[0], "turn=" in target, "mode=" in target): target for target in own}
+    for target in kinds.values():
+        assert page.request.get(target).status == 200, target
+
+
+def test_without_script_the_page_says_so_and_offers_the_data(open_page, seeded):
+    page, watch = open_page(java_script_enabled=False)
+    watch.allow(".js csp")  # so Chromium calls modules that it will not run
+    page.goto(f"{seeded.url}/requests")
+    expect(page.get_by_text("This page is filled by script, which is off.")).to_be_visible()
+    expect(page.get_by_role("link", name="CSV", exact=True)).to_be_visible()
+
+
+# --- theme and zone -------------------------------------------------------------------------
+
+
+def test_the_theme_follows_the_system_until_it_is_chosen_and_is_then_remembered(open_page, seeded):
+    page, _ = open_page(theme="dark")
+    page.goto(seeded.url)
+    assert dark(page)
+    page.get_by_role("button", name="Theme: system. Switch to light").click()
+    assert not dark(page)
+    page.reload()
+    assert not dark(page)
+    page.get_by_role("button", name="Theme: light. Switch to dark").click()
+    page.get_by_role("button", name="Theme: dark. Switch to system").click()
+    page.emulate_media(color_scheme="light")
+    assert not dark(page)
+
+
+def dark(page: Page) -> bool:
+    red = page.evaluate(
+        "() => Number(getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/)[0])"
+    )
+    return red < 80
+
+
+def test_charts_take_the_colours_of_the_theme_in_force(open_page, seeded):
+    page, _ = open_page(theme="light")
+    page.goto(seeded.url)
+    settled(page)
+    tick = page.locator("figure[data-slug=modes] .xtick text").first
+    before = tick.evaluate("text => getComputedStyle(text).fill")
+    page.emulate_media(color_scheme="dark")
+    expect(tick).not_to_have_css("fill", before)
+
+
+@pytest.mark.parametrize("path", PAGES)
+def test_blocked_storage_costs_only_the_memory(open_page, seeded, path):
+    page, _ = open_page()
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('blocked', 'SecurityError'); }})"
+    )
+    page.goto(seeded.url + path)
+    settled(page)
+    page.get_by_role("button", name="Theme: system. Switch to light").click()
+    page.get_by_role("radio", name="UTC").check()
+    expect(page.get_by_text("in UTC.")).to_be_visible()
+
+
+def test_times_are_shown_in_the_chosen_zone(open_page, seeded):
+    page, _ = open_page()
+    page.goto(f"{seeded.url}/requests")
+    settled(page)
+    expect(page.get_by_text("in Europe/Berlin.")).to_be_visible()
+    first = page.locator("tbody time").first
+    iso = first.get_attribute("datetime")
+    assert first.inner_text()[:2] == f"{(int(iso[11:13]) + 1) % 24:02d}"  # winter: one hour ahead
+    page.get_by_role("radio", name="UTC").check()
+    expect(first).to_have_text(iso[11:19])
+    page.reload()
+    expect(first).to_have_text(iso[11:19])
+
+
+# --- access ---------------------------------------------------------------------------------
+
+
+def test_with_a_token_the_page_leads_through_the_log_in_form(open_page, tmp_path):
+    from tests.support.live_server import serve
+
+    with serve(tmp_path, token="open-sesame") as protected:
+        page, watch = open_page()
+        watch.allow("status 401", "401 (Unauthorized)")
+        page.goto(f"{protected.url}/requests")
+        expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+        page.get_by_label("Token").fill("wrong")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("alert")).to_contain_text("not the token")
+        page.get_by_label("Token").fill("open-sesame")
+        page.get_by_role("button", name="Log in").click()
+        expect(page.get_by_role("heading", level=1, name="Requests")).to_be_visible()
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+        page.get_by_role("button", name="Log out").click()
+        expect(page.get_by_role("heading", name="Log in")).to_be_visible()
