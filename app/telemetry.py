@@ -113,8 +113,8 @@ class Telemetry:
         """A request that was passed through, with the status that its client saw."""
         self._passed.labels(upstream, f"{status // 100}xx").inc()
 
-    def watch_writer(self, state: Callable[[], WriterState]) -> None:
-        """Show the ledger writer's own counters with each scrape."""
+    def watch_writer(self, state: Callable[[], WriterState | None]) -> None:
+        """Show the ledger writer's own counters with each scrape; None while there is no writer."""
         self.registry.register(_WriterCollector(state))
 
     def render(self) -> bytes:
@@ -168,11 +168,13 @@ class Telemetry:
 
 
 class _WriterCollector(Collector):
-    def __init__(self, state: Callable[[], WriterState]) -> None:
+    def __init__(self, state: Callable[[], WriterState | None]) -> None:
         self._state = state
 
     def collect(self) -> Iterator[Metric]:
         state = self._state()
+        if state is None:
+            return
         for name, text, value in (
             ("warmline_ledger_rows_written", "Rows written to the ledger.", state.written),
             ("warmline_ledger_rows_dropped", "Rows lost: the queue was full.", state.dropped),

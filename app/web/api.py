@@ -101,7 +101,7 @@ def by_id(web: Web) -> APIRouter:
     """The route whose last part is any turn id; it comes after those with fixed names."""
     api = APIRouter(prefix="/api", tags=["api"])
 
-    @api.get("/requests/{turn_id}")
+    @api.get("/requests/{turn_id:path}")
     def one_request(turn_id: str) -> JsonAnswer:
         """One row of the ledger."""
         row = queries.one(web.ledger, turn_id)

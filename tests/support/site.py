@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -55,7 +56,8 @@ class Site:
 
 
 def open_site(folder: Path, *, token: str | None = None, static: Path = STATIC) -> Site:
-    """An empty ledger in ``folder``; the caller closes it."""
+    """An empty ledger in ``folder``; the caller closes it. Live rows need the lifespan: a server,
+    or ``with site.client``."""
     clock = ManualClock()
     hub = Hub(clock)
     engine = prepare(str(folder / "ledger.db"))
@@ -76,5 +78,12 @@ def open_site(folder: Path, *, token: str | None = None, static: Path = STATIC) 
         telemetry.observe(rows)
 
     writer.on_written = written
-    app = build(web, HostPolicy.for_bind("127.0.0.1"))
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        hub.start()
+        yield
+        hub.close()
+
+    app = build(web, HostPolicy.for_bind("127.0.0.1"), lifespan=lifespan)
     return Site(app, web, TestClient(app, base_url=BASE), clock, writer)

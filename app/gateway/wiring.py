@@ -1,0 +1,89 @@
+"""The gateway with its engine and transports, made from the settings, and their end in order."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from app.clock import Clock
+from app.gateway.access import HostPolicy
+from app.gateway.asgi import Gateway
+from app.gateway.upstreams import Upstreams
+from app.keys import Keys
+from app.settings import DEFAULT_UPSTREAM, Settings
+from engine.driver import Driver, Upstream
+from engine.model import TurnFacts
+from engine.sessions import Bounds
+from engine.transports.http import Http
+from engine.transports.websocket import WebSockets
+
+
+@dataclass(frozen=True, slots=True)
+class Wired:
+    gateway: Gateway
+    driver: Driver
+    http: Http
+
+    async def aclose(self) -> None:
+        """End what clients are still being served, then the upstream connections."""
+        await self.gateway.aclose()
+        await self.driver.aclose()
+        await self.http.aclose()
+
+
+def new_id(prefix: str) -> str:
+    """``turn_4f…``: unique over all gateways that write into one ledger."""
+    return f"{prefix}_{secrets.token_hex(12)}"
+
+
+def build_gateway(
+    settings: Settings,
+    keys: Keys,
+    clock: Clock,
+    *,
+    on_turn: Callable[[TurnFacts], None],
+    on_pass: Callable[[str, int], None],
+) -> Wired:
+    """``on_turn`` gets the facts of every turn, ``on_pass`` upstream and status of every request
+    that is passed through. Call it on the event loop that serves."""
+    key = keys.derive("engine")
+    http, websocket = Http(), WebSockets()
+    driver = Driver(
+        websocket=websocket,
+        http=http,
+        clock=clock,
+        new_id=new_id,
+        key=key,
+        on_turn=on_turn,
+        bounds=Bounds(
+            sessions=settings.max_sessions,
+            chains_per_session=settings.chains_per_session,
+            connections=settings.max_connections,
+            bytes=settings.baseline_bytes,
+        ),
+    )
+    gateway = Gateway(
+        driver=driver,
+        engine_key=key,
+        upstreams=upstreams(settings),
+        keys=keys,
+        clock=clock,
+        new_id=new_id,
+        on_turn=on_turn,
+        hosts=HostPolicy.for_bind(settings.host, settings.allowed_hosts),
+        websocket=websocket,
+        gateway_token=settings.gateway_token,
+        max_body_bytes=settings.max_body_bytes,
+        on_pass=on_pass,
+    )
+    return Wired(gateway, driver, http)
+
+
+def upstreams(settings: Settings) -> Upstreams:
+    """The upstreams of the settings, as the engine takes them."""
+    named = {
+        name: Upstream(name=name, base_url=upstream.base_url.rstrip("/"), policy=upstream.policy)
+        for name, upstream in settings.upstreams.items()
+    }
+    return Upstreams(named[DEFAULT_UPSTREAM], named)

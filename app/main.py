@@ -1,0 +1,169 @@
+"""The service: wiring only.
+
+At the start: the key, the ledger, its writer, the live hub, the engine with the gateway. At the
+end the other way round: the gateway stops serving before the writer takes its last row.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass
+
+from fastapi import FastAPI
+from sqlalchemy import Engine
+from starlette.middleware import Middleware
+
+from app import keys as key_files
+from app.clock import Clock, SystemClock
+from app.errors import AppError
+from app.gateway.access import HostPolicy
+from app.gateway.asgi import Gateway
+from app.gateway.wiring import build_gateway
+from app.keys import Keys
+from app.ledger import database
+from app.ledger.facts import to_row
+from app.ledger.rows import TurnRow
+from app.ledger.writer import LedgerWriter
+from app.paths import STATIC
+from app.settings import Settings
+from app.telemetry import Telemetry
+from app.version import VERSION
+from app.web.access import Tickets
+from app.web.answers import Asgi, Receive, Scope, Send, refuse
+from app.web.assets import Assets
+from app.web.live import Hub
+from app.web.site import build
+from app.web.web import Web
+from engine.model import TurnFacts
+
+CLOSE_SECONDS = 10.0
+"""How long the last rows may take to be written."""
+NOT_READY = AppError("not_ready", "Warmline is starting or stopping.", "Try again.", status=503)
+
+
+@dataclass
+class Service:
+    """What runs between start and end; ``app.state.service``."""
+
+    settings: Settings
+    clock: Clock
+    web: Web
+    keys: Keys | None = None
+    writer: LedgerWriter | None = None
+    gateway: Gateway | None = None
+
+
+def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
+    """The whole service as one ASGI application. It starts and ends with its lifespan.
+
+    Starting raises ``AppError`` where the ledger or its key cannot be used.
+    """
+    service = _service(settings, clock or SystemClock())
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            await _start(service, stack)
+            yield
+
+    app = build(
+        service.web,
+        HostPolicy.for_bind(settings.host, settings.allowed_hosts),
+        lifespan=lifespan,
+        ahead=(Middleware(GatewayFirst, service=service),),
+    )
+    app.state.service = service
+    return app
+
+
+def _service(settings: Settings, clock: Clock) -> Service:
+    web = Web(
+        clock=clock,
+        hub=Hub(clock),
+        assets=Assets(STATIC),
+        tickets=Tickets(settings.token, clock),
+        telemetry=Telemetry(VERSION),
+    )
+    web.telemetry.watch_writer(lambda: web.writer_state and web.writer_state())
+    return Service(settings, clock, web)
+
+
+async def _start(service: Service, stack: AsyncExitStack) -> None:
+    """Open everything; what ``stack`` is given ends in reverse order."""
+    settings, web = service.settings, service.web
+    keys, engine = await asyncio.to_thread(_open_ledger, settings)
+    service.keys = keys
+    stack.callback(engine.dispose)
+
+    def written(rows: list[TurnRow]) -> None:
+        web.hub.publish(rows)
+        web.telemetry.observe(rows)
+
+    web.hub.start()
+    writer = service.writer = LedgerWriter(engine, service.clock, on_written=written)
+    stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_SECONDS)
+    web.engine, web.writer_state = engine, writer.state
+    stack.callback(_shut, web)
+
+    wired = build_gateway(
+        settings,
+        keys,
+        service.clock,
+        on_turn=_recorder(settings, keys, writer),
+        on_pass=web.telemetry.passed,
+    )
+    service.gateway = wired.gateway
+    stack.push_async_callback(wired.aclose)
+    stack.callback(_refuse_new, service)
+
+
+def _open_ledger(settings: Settings) -> tuple[Keys, Engine]:
+    """The key first: with another key than the ledger's nothing may be written."""
+    several = settings.database.startswith("postgresql")
+    keys = (key_files.load if several else key_files.load_or_create)(settings.key_file)
+    engine = database.prepare(settings.database)
+    try:
+        database.check_key(engine, keys)
+    except BaseException:
+        engine.dispose()
+        raise
+    return keys, engine
+
+
+def _recorder(settings: Settings, keys: Keys, writer: LedgerWriter) -> Callable[[TurnFacts], None]:
+    def pseudonym(name: str) -> str:
+        return keys.hmac("name", name)
+
+    hashed = pseudonym if settings.pseudonymize else None
+
+    def record(facts: TurnFacts) -> None:
+        writer.record(to_row(facts, gateway_version=VERSION, pseudonymize=hashed))
+
+    return record
+
+
+def _shut(web: Web) -> None:
+    web.hub.close()
+    web.engine, web.writer_state = None, None
+
+
+def _refuse_new(service: Service) -> None:
+    service.gateway = None
+
+
+class GatewayFirst:
+    """The gateway's paths go to the gateway, before anything of the dashboard sees them."""
+
+    def __init__(self, app: Asgi, *, service: Service) -> None:
+        self._app = app
+        self._service = service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not Gateway.handles(scope):
+            await self._app(scope, receive, send)
+        elif self._service.gateway is None:
+            await refuse(scope, receive, send, NOT_READY)
+        else:
+            await self._service.gateway(scope, receive, send)

@@ -1,0 +1,146 @@
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from app.ledger.writer import WriterState
+from app.telemetry import MODELS, Telemetry
+from tests.support.rows import make_row, unknown_usage
+
+
+def samples(telemetry):
+    """Every sample by name and labels."""
+    found = {}
+    for family in text_string_to_metric_families(telemetry.render().decode()):
+        for sample in family.samples:
+            found[sample.name, tuple(sorted(sample.labels.items()))] = sample.value
+    return found
+
+
+def observed(*rows):
+    telemetry = Telemetry("1.2.3")
+    telemetry.observe(rows)
+    return samples(telemetry)
+
+
+def value(found, name, **labels):
+    return found.get((name, tuple(sorted(labels.items()))))
+
+
+MODEL = "gpt-5.6-sol"
+
+
+def test_turns_are_counted_by_how_they_were_sent():
+    found = observed(make_row(), make_row(), make_row(mode=None, reason=None, model=None))
+    labels = {"transport": "sse", "status": "completed", "kind": "generation"}
+    ok = labels | {"model": MODEL, "mode": "ws_incremental", "reason": "ok"}
+    none = labels | {"model": "unknown", "mode": "unknown", "reason": "unknown"}
+    assert value(found, "warmline_requests_total", **ok) == 2
+    assert value(found, "warmline_requests_total", **none) == 1
+
+
+def test_the_mismatch_rate_can_be_computed_from_two_counters():
+    found = observed(
+        make_row(reason="prefix_mismatch", mode="ws_full"),
+        make_row(),
+        make_row(eligible=False),
+        make_row(status="error", reason="prefix_mismatch"),
+        make_row(kind="warmup", reason="prefix_mismatch"),
+        make_row(mode=None, reason="prefix_mismatch"),
+    )
+    assert value(found, "warmline_eligible_requests_total", model=MODEL) == 2
+    assert value(found, "warmline_mismatched_requests_total", model=MODEL) == 1
+
+
+def test_the_classes_of_tokens_add_up():
+    found = observed(
+        make_row(cache_write_tokens=60, reasoning_tokens=20),
+        make_row(cache_write_tokens=999_999, reasoning_tokens=999_999),
+    )
+    classes = {
+        name: value(found, "warmline_input_tokens_total", model=MODEL, **{"class": name})
+        for name in ("cached", "cache_write", "uncached")
+    }
+    assert classes == {"cached": 1800, "cache_write": 160, "uncached": 40}
+    outputs = {
+        name: value(found, "warmline_output_tokens_total", model=MODEL, **{"class": name})
+        for name in ("text", "reasoning")
+    }
+    assert outputs == {"text": 30, "reasoning": 70}
+
+
+def test_unknown_usage_is_counted_and_in_no_sum():
+    found = observed(unknown_usage())
+    name = "warmline_usage_unknown_requests_total"
+    for field in ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens"):
+        assert value(found, name, model=MODEL, field=field) == 1
+    assert not any(key[0] == "warmline_input_tokens_total" for key in found)
+
+
+def test_time_to_first_token_is_in_seconds_by_mode_and_cache():
+    found = observed(make_row(ttft_ms=420.0), make_row(ttft_ms=None))
+    labels = {"model": MODEL, "mode": "ws_incremental", "cache": "hit"}
+    name = "warmline_time_to_first_token_seconds"
+    assert value(found, f"{name}_sum", **labels) == pytest.approx(0.42)
+    assert value(found, f"{name}_count", **labels) == 1
+    assert value(found, f"{name}_bucket", le="0.5", **labels) == 1
+    assert value(found, f"{name}_bucket", le="0.3", **labels) == 0
+
+
+def test_clients_cannot_fill_the_memory_with_models():
+    telemetry = Telemetry("1")
+    telemetry.observe(make_row(model=f"m{n}") for n in range(MODELS + 10))
+    models = {dict(labels).get("model") for name, labels in samples(telemetry)}
+    assert len(models - {None}) == MODELS + 1
+    assert "other" in models
+
+
+def test_no_label_tells_of_a_session_a_key_or_a_response():
+    row = make_row(
+        session="canary-s",
+        session_key="canary-k",
+        tenant="canary-t",
+        response_id="canary-r",
+        prompt_cache_key="canary-p",
+        fingerprint="canary-f",
+        error_code="canary-e",
+    )
+    telemetry = Telemetry("1")
+    telemetry.observe([row])
+    assert b"canary" not in telemetry.render()
+
+
+def test_passed_requests_are_counted_by_class_of_status():
+    telemetry = Telemetry("1")
+    telemetry.passed("default", 204)
+    telemetry.passed("default", 502)
+    found = samples(telemetry)
+    name = "warmline_passed_requests_total"
+    assert value(found, name, upstream="default", code_class="2xx") == 1
+    assert value(found, name, upstream="default", code_class="5xx") == 1
+
+
+def test_the_writers_counters_are_read_with_each_scrape():
+    telemetry = Telemetry("1")
+    state = None
+    telemetry.watch_writer(lambda: state)
+    assert not any("ledger" in name for name, _ in samples(telemetry))
+    state = WriterState(
+        queued=1, written=2, duplicates=3, dropped=4, rejected=5, failures=6, retrying=True,
+        last_error=None,
+    )  # fmt: skip
+    found = samples(telemetry)
+    assert value(found, "warmline_ledger_queued_rows") == 1
+    assert value(found, "warmline_ledger_rows_written_total") == 2
+    assert value(found, "warmline_ledger_rows_dropped_total") == 4
+    assert value(found, "warmline_ledger_rows_rejected_total") == 5
+    assert value(found, "warmline_ledger_write_errors_total") == 6
+
+
+def test_the_version_is_a_label():
+    assert value(observed(), "warmline_build_info", version="1.2.3") == 1
+
+
+def test_two_registries_do_not_mix():
+    one, other = Telemetry("1"), Telemetry("1")
+    one.observe([make_row()])
+    assert b"ws_incremental" in one.render()
+    assert b"ws_incremental" not in other.render()

@@ -1,0 +1,18 @@
+import pytest
+
+from tests.support.site import open_site
+
+
+@pytest.fixture
+def site(tmp_path):
+    opened = open_site(tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture(scope="module")
+def shared_site(tmp_path_factory):
+    """One ledger for all examples of a property; each example marks its rows by their source."""
+    opened = open_site(tmp_path_factory.mktemp("ledger"))
+    yield opened
+    opened.close()
