@@ -5,20 +5,14 @@ from __future__ import annotations
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.live_server import serve
+from tests.support.pages import settled
+
 pytestmark = pytest.mark.browser
 
 THEMES = ("light", "dark")
 WIDTHS = (360, 700, 1024, 1600)
 PAGES = {"/": "Overview", "/requests": "Requests"}
-
-
-def settled(page: Page) -> None:
-    expect(page.get_by_role("main")).to_have_attribute("aria-busy", "false")
-    if page.get_by_role("heading", level=1).inner_text() == "Overview":
-        # the last chart of the page is drawn last
-        expect(page.locator("figure[data-slug=ttft-over-time] .main-svg").first).to_be_visible()
-    else:
-        expect(page.get_by_role("row").nth(3)).to_be_visible()
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -96,7 +90,9 @@ def test_no_link_of_the_pages_is_dead(open_page, seeded):
     for path in PAGES:
         page.goto(seeded.url + path)
         settled(page)
-        targets |= set(page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)"))
+        targets |= set(
+            page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)")
+        )
     own = {target.split("#")[0] for target in targets if target.startswith(seeded.url)}
     assert {f"{seeded.url}/", f"{seeded.url}/requests", f"{seeded.url}/docs"} <= own
     # rows and buckets are many of one kind: one of each path and filter name is enough
@@ -178,8 +174,6 @@ def test_times_are_shown_in_the_chosen_zone(open_page, seeded):
 
 
 def test_with_a_token_the_page_leads_through_the_log_in_form(open_page, tmp_path):
-    from tests.support.live_server import serve
-
     with serve(tmp_path, token="open-sesame") as protected:
         page, watch = open_page()
         watch.allow("status 401", "401 (Unauthorized)")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import re
+from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.test_pages import settled
+from tests.support.pages import settled
 from tests.support.rows import make_row
 
 pytestmark = pytest.mark.browser
@@ -166,8 +167,6 @@ def test_a_row_that_ends_late_takes_its_place_by_time(open_page, server):
 
 
 def _ms(iso: str) -> int:
-    from datetime import datetime
-
     return round(datetime.fromisoformat(iso).timestamp() * 1000)
 
 
@@ -229,7 +228,7 @@ def test_a_value_of_an_open_row_becomes_a_filter(open_page, seeded):
     page.goto(f"{seeded.url}/requests")
     settled(page)
     rows(page).first.click()
-    page.get_by_role("dialog").get_by_role("link", name=re.compile("^No rows with mode")).click()
+    page.get_by_role("dialog").get_by_role("link", name=re.compile("^No rows with mode ")).click()
     expect(page.get_by_label("Filters in force")).to_contain_text("Mode is not")
     assert "turn" not in query(page)
 

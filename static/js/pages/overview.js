@@ -20,7 +20,8 @@ import { Toolbar } from "../lib/toolbar.js";
 const main = byId("main");
 /** @type {AbortController} */
 let current = new AbortController();
-let shown = ""; // the view that the page shows, so that new data of the same view does not blink
+/** @type {string | null} */
+let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let since = "";
 
 /** One chart with its caption, its table and its zoom button. */
@@ -118,7 +119,7 @@ async function load() {
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
     shell.showFault(fault);
-    if (!shown) byId("board").hidden = true; // nothing was ever fetched: no frame to keep
+    if (shown === null) byId("board").hidden = true; // nothing was ever fetched: no frame to keep
   }
   main.setAttribute("aria-busy", "false");
 }
@@ -167,7 +168,7 @@ const live = new Live({
 shell.wireBar();
 shell.wireZone(() => {
   toolbar.rezone();
-  shown = "";
+  shown = null;
   void load();
 });
 shell.wireLive(live);

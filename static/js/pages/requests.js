@@ -20,7 +20,8 @@ const body = byId("rows");
 const dialog = byId("detail", HTMLDialogElement);
 const wide = matchMedia("(width >= 90rem)");
 let current = new AbortController();
-let shown = "";
+/** @type {string | null} */
+let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let extending = false;
 
 const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
@@ -31,15 +32,18 @@ function line(row) {
   return ledgerRow(row, href("/requests", { ...toolbar.view, turn: row.turn_id }));
 }
 
-/** Fetch the first page of the view. */
-async function load() {
+/**
+ * Fetch the first page of the view.
+ * @param {boolean} [anew] also when the page shows this view already
+ */
+async function load(anew = false) {
   current.abort();
   current = new AbortController();
   const { signal } = current;
   const view = toolbar.view;
   const key = pageQuery({ ...view, turn: null }).toString();
   shell.keepView(view);
-  if (key === shown) { // only the open row is another one
+  if (key === shown && !anew) { // only the open row is another one
     if (view.turn !== (dialog.open ? dialog.dataset.turn : null)) void showTurn(view.turn);
     if (dialog.open || view.turn) return;
   }
@@ -111,7 +115,7 @@ function reading() {
 
 function admit() {
   const added = ledger.admit();
-  for (const row of added) {
+  for (const row of added.reverse()) { // oldest first: the row below is then on the page already
     const element = line(row);
     element.classList.add("fresh");
     const next = ledger.rows[ledger.rows.indexOf(row) + 1];
@@ -242,7 +246,7 @@ document.addEventListener("keydown", (event) => {
     return closeTurn();
   }
   if (typing()) return;
-  const act = { j: () => move(1), k: () => move(-1), r: () => void load(), "/": () => byId("q").focus() }[event.key];
+  const act = { j: () => move(1), k: () => move(-1), r: () => void load(true), "/": () => byId("q").focus() }[event.key];
   if (!act) return;
   event.preventDefault();
   act();
@@ -260,7 +264,7 @@ const again = coalesced(async () => {
   current.abort();
   current = new AbortController();
   if (reading()) return fetchBehind();
-  await fetchFirst(shown, current.signal);
+  if (shown !== null) await fetchFirst(shown, current.signal);
 });
 
 /** Messages were lost while somebody reads: what was missed waits like any other new row. */
@@ -290,7 +294,7 @@ const live = new Live({
     const fitting = rows.filter((row) => inRange(toolbar.view, row, from));
     if (fitting.length) take(fitting, asOf);
   },
-  reset: () => shown && again(),
+  reset: () => shown !== null && again(),
   state: shell.showLive,
 });
 
@@ -304,10 +308,10 @@ new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecti
 shell.wireBar();
 shell.wireZone(() => {
   toolbar.rezone();
-  shown = "";
+  shown = null;
   void load();
 });
 shell.wireLive(live);
 shell.wireUpdated();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load());
+for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load(true));
 void load();
