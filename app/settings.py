@@ -108,6 +108,7 @@ def load(
             "the command line",
             {name: value for name, value in (flags or {}).items() if value is not None},
             as_text=True,
+            prefix="--",
         ),
     ]
     _move_default_url(layers[0], tables)
@@ -168,6 +169,9 @@ class _Layer:
             ) from None
 
     def _shown(self, key: str) -> str:
+        """The key as it is written in this source."""
+        if self.prefix == "--":
+            return "--" + key.replace("_", "-")
         return self.prefix + key.upper() if self.prefix else key
 
     def _from_file(self, key: str, value: Any) -> str:

@@ -97,8 +97,9 @@ def _on_sqlite_begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def upgrade(database: str | URL) -> None:
-    """Bring the schema to this version; creates an SQLite file and its directory if need be.
+def upgrade(database: str | URL) -> str:
+    """Bring the schema to this version and return its revision; creates an SQLite file and its
+    directory if need be.
 
     Several processes may do so at once: the first one takes the lock, the others find it done.
     """
@@ -111,6 +112,7 @@ def upgrade(database: str | URL) -> None:
         with _explained(url), engine.begin() as connection:
             _refuse_newer(connection)
             command.upgrade(alembic_config(connection), "head")
+            return _revision(connection) or ""
     finally:
         engine.dispose()
 

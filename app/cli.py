@@ -1,0 +1,213 @@
+"""``warmline …``: the commands, their options and their words. What they do is elsewhere."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import IO, Any, TypeVar
+
+import click
+import uvicorn
+
+from app import server
+from app.errors import AppError, LedgerError
+from app.ledger import database, queries
+from app.ledger.csv_export import read_columns, write_csv, write_jsonl
+from app.ledger.filters import DIMENSIONS, parse
+from app.setting_kinds import FLAG
+from app.setting_table import SETTINGS
+from app.settings import Settings, load, without_password
+from app.version import VERSION
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Group(click.Group):
+    """Turns our errors into one line on standard error and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except AppError as error:
+            raise click.ClickException(str(error)) from None
+
+
+@click.group(cls=Group)
+@click.version_option(VERSION, prog_name="warmline")
+def main() -> None:
+    """See where an agent's prompt cache stays warm, why it goes cold, and keep it warm."""
+
+
+def _with_settings(*names: str) -> Callable[[F], F]:
+    """Add ``--config`` and a flag per setting; all settings when none is named."""
+
+    def decorate(command: F) -> F:
+        for setting in reversed(SETTINGS):
+            if names and setting.name not in names:
+                continue
+            flag = "--" + setting.name.replace("_", "-")
+            help_text = setting.help.replace("`", "")
+            if setting.kind is FLAG:
+                option = click.option(f"{flag}/--no-{flag[2:]}", default=None, help=help_text)
+            elif setting.secret and setting.name != "database":
+                # A secret on the command line would be seen in the list of processes.
+                option = click.option(f"{flag}-file", metavar="FILE", help=help_text)
+            else:
+                metavar = setting.kind.name.replace("`", "").replace(" or ", "|").upper()
+                option = click.option(flag, metavar=metavar, help=help_text)
+            command = option(command)
+        config = click.option("--config", metavar="FILE", help="Settings file. [warmline.toml]")
+        return config(command)
+
+    return decorate
+
+
+def _load(config: str | None, flags: dict[str, Any]) -> Settings:
+    texts = {
+        name: str(value).lower() if isinstance(value, bool) else value
+        for name, value in flags.items()
+    }
+    return load(config=config, flags=texts)
+
+
+@main.command()
+@_with_settings()
+def serve(config: str | None, **flags: Any) -> None:
+    """Run the gateway and the dashboard."""
+    from app.main import create_app  # noqa: PLC0415  (the other commands start without the web)
+
+    settings = _load(config, flags)
+    server.configure_logging(settings.log_level)
+    uvicorn.Server(server.configure(create_app(settings), settings)).run()
+
+
+@main.group()
+def db() -> None:
+    """Look after the database."""
+
+
+@db.command("upgrade")
+@_with_settings("database", "key_file")
+def db_upgrade(config: str | None, **flags: Any) -> None:
+    """Bring the database's schema to this version.
+
+    SQLite does so by itself when the service starts; PostgreSQL needs this command.
+    """
+    settings = _load(config, flags)
+    revision = database.upgrade(settings.database)
+    click.echo(f"{without_password(settings.database)} is at schema {revision}.")
+
+
+@main.command()
+@_with_settings("database", "key_file")
+@click.option("--from", "from_", metavar="TIME", help="ISO 8601 or now-6h. [the beginning]")
+@click.option("--to", metavar="TIME", help="ISO 8601 or now; not included. [now]")
+@click.option("--tz", metavar="ZONE", help="Zone of times without an offset. [UTC]")
+@click.option("--by", metavar="started|recorded", help="Which time counts. [started]")
+@click.option(
+    "--where",
+    "terms",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help=f"Repeatable; NAME=!VALUE excludes. Names: {', '.join(DIMENSIONS)}, q.",
+)
+@click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv")
+@click.option("--columns", metavar="A,B,…", help="Columns in the order wanted. [all]")
+@click.option("--raw", is_flag=True, help="CSV: no ' in front of text that looks like a formula.")
+@click.option("--bom", is_flag=True, help="CSV: begin with a byte order mark, for Excel.")
+@click.option("-o", "--output", metavar="FILE", default="-", help="[standard output]")
+def export(
+    *,
+    config: str | None,
+    from_: str | None,
+    to: str | None,
+    tz: str | None,
+    by: str | None,
+    terms: tuple[str, ...],
+    form: str,
+    columns: str | None,
+    raw: bool,
+    bom: bool,
+    output: str,
+    **flags: Any,
+) -> None:
+    """Write the turns of a filter, oldest first, as CSV or JSON Lines."""
+    given = [("from", from_), ("to", to), ("tz", tz), ("by", by), *map(_term, terms)]
+    view = parse(
+        [(name, value) for name, value in given if value is not None],
+        now=time.time(),
+        default_from="1970-01-01",
+    )
+    names = read_columns(columns)
+    engine = database.prepare(_existing(_load(config, flags).database))
+    try:
+        with _destination(output) as file, _progress(output, queries.count(engine, view)) as done:
+            chunks = _counted(queries.stream(engine, view, columns=names), done)
+            if form == "jsonl":
+                file.writelines(write_jsonl(chunks, columns=names))
+            else:
+                file.writelines(write_csv(chunks, columns=names, raw=raw, bom=bom))
+    finally:
+        engine.dispose()
+
+
+def _term(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or name in ("from", "to", "tz", "by"):
+        raise click.BadParameter(f"--where takes NAME=VALUE, not {text!r}.")
+    return name, value
+
+
+def _existing(name: str) -> str:
+    """The database, if it is there: reading must not make an empty one."""
+    url = database.read_url(name)
+    if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
+        raise LedgerError(
+            "no_ledger",
+            f"There is no ledger at {url.database}.",
+            "Name it with --database, or start the service once.",
+        )
+    return name
+
+
+@contextlib.contextmanager
+def _destination(output: str) -> Iterator[IO[bytes]]:
+    """Standard output, or a file that appears under its name only when it is complete."""
+    if output == "-":
+        stream = sys.stdout.buffer
+        yield stream
+        stream.flush()
+        return
+    draft = Path(output + ".part")
+    try:
+        with draft.open("wb") as file:
+            yield file
+        os.replace(draft, output)  # noqa: PTH105  (it replaces on every platform)
+    except OSError as error:
+        raise click.ClickException(
+            f"{output} cannot be written ({type(error).__name__})."
+        ) from None
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _progress(output: str, length: int) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, where somebody looks and the output goes elsewhere."""
+    if output == "-" or not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    with click.progressbar(length=length, label="Writing", file=sys.stderr) as bar:
+        yield bar.update
+
+
+def _counted(
+    chunks: Iterator[list[tuple[Any, ...]]], done: Callable[[int], None]
+) -> Iterator[list[tuple[Any, ...]]]:
+    for chunk in chunks:
+        yield chunk
+        done(len(chunk))

@@ -1,0 +1,160 @@
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from app.cli import main
+from app.ledger.database import prepare
+from app.ledger.writer import write_rows
+from app.setting_table import SETTINGS
+from app.version import VERSION
+from tests.support.rows import START_MS, make_row
+
+HOUR = 3_600_000
+
+
+@pytest.fixture(autouse=True)
+def _alone(tmp_path: Path, monkeypatch):
+    """An empty directory and home, and no settings from outside."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+
+
+@pytest.fixture
+def ledger(tmp_path: Path) -> Iterator[list]:
+    rows = [
+        make_row(started_at=START_MS, model="a"),
+        make_row(started_at=START_MS + HOUR, model="b"),
+        make_row(started_at=START_MS + 2 * HOUR, model="=a"),
+    ]
+    engine = prepare("ledger.sqlite3")
+    write_rows(engine, rows)
+    engine.dispose()
+    return rows
+
+
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
+
+
+def exported(*arguments: str) -> list[dict[str, str]]:
+    result = run("export", "--database", "ledger.sqlite3", "--to", "2028-01-01", *arguments)
+    assert 0 == result.exit_code, result.output
+    return list(csv.DictReader(io.StringIO(result.stdout_bytes.decode("utf-8-sig"), newline="")))
+
+
+def test_every_command_has_help():
+    for command in ((), ("serve",), ("export",), ("db",), ("db", "upgrade")):
+        result = run(*command, "--help")
+        assert (0, True) == (result.exit_code, result.output.startswith("Usage:"))
+
+
+def test_the_version_is_that_of_the_package():
+    assert f"warmline, version {VERSION}\n" == run("--version").output
+
+
+def test_every_setting_has_a_flag_and_secrets_only_as_files():
+    text = run("serve", "--help").output
+    for setting in SETTINGS:
+        flag = "--" + setting.name.replace("_", "-")
+        if setting.secret and setting.name != "database":
+            flag += "-file FILE"
+        assert flag in text
+
+
+def test_export_writes_all_turns_oldest_first(ledger):
+    assert [row.turn_id for row in ledger] == [line["turn_id"] for line in exported()]
+
+
+def test_export_writes_the_turns_of_a_filter(ledger):
+    assert ["b"] == [line["model"] for line in exported("--where", "model=b")]
+    assert ["a", "'=a"] == [line["model"] for line in exported("--where", "model=!b")]
+    window = ("--from", "2027-01-15T09:00", "--tz", "UTC", "--by", "started")
+    assert ["b", "'=a"] == [line["model"] for line in exported(*window)]
+
+
+def test_export_takes_columns_raw_text_and_a_byte_order_mark(ledger):
+    lines = exported("--columns", "model,turn_id", "--raw", "--bom")
+    assert ["model", "turn_id"] == list(lines[0])
+    assert "=a" == lines[2]["model"]
+    result = run("export", "--database", "ledger.sqlite3", "--bom", "--columns", "model")
+    assert result.stdout_bytes.startswith(b"\xef\xbb\xbfmodel\r\n")
+
+
+def test_export_writes_json_lines(ledger):
+    result = run(
+        "export", "--database", "ledger.sqlite3", "--to", "2028-01-01", "--format", "jsonl"
+    )
+    assert 0 == result.exit_code, result.output
+    assert [row.as_dict() for row in ledger] == [
+        json.loads(line) for line in result.stdout_bytes.splitlines()
+    ]
+
+
+def test_export_into_a_file_leaves_just_that_file(ledger, tmp_path: Path):
+    (tmp_path / "out").mkdir()
+    target = tmp_path / "out" / "turns.csv"
+    assert [] == exported("--output", str(target))
+    assert 4 == target.read_bytes().count(b"\r\n")
+    assert ["turns.csv"] == [path.name for path in target.parent.iterdir()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("export",), "There is no ledger at"),
+        (("export", "--from", "yesterday"), "Error: from is not a time: 'yesterday'."),
+        (("export", "--where", "modell=a"), "Did you mean model?"),
+        (("export", "--where", "model"), "--where takes NAME=VALUE"),
+        (("export", "--where", "from=now"), "--where takes NAME=VALUE"),
+        (("export", "--columns", "modell"), "Did you mean model?"),
+        (("db", "upgrade", "--database", "mysql://h/n"), "--database in the command line must be"),
+        (("serve", "--port", "x"), "--port in the command line must be a whole number"),
+        (("serve", "--host", "0.0.0.0"), "token and gateway_token are not set"),
+        (("serve", "--config", "nowhere.toml"), "nowhere.toml cannot be read"),
+    ],
+)
+def test_a_mistake_is_one_line_that_says_what_to_do(arguments, message: str):
+    result = run(*arguments)
+    assert 0 != result.exit_code
+    assert message in result.output
+    assert "Traceback" not in result.output
+
+
+def test_reading_makes_no_empty_ledger(tmp_path: Path):
+    run("export", "--database", "ledger.sqlite3")
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_file_that_cannot_be_written_is_told(ledger):
+    result = run("export", "--database", "ledger.sqlite3", "--output", str(Path("none") / "t.csv"))
+    assert (1, True) == (result.exit_code, "cannot be written" in result.output)
+
+
+def test_db_upgrade_makes_the_ledger_and_says_where_it_stands(tmp_path: Path):
+    result = run("db", "upgrade", "--database", "new.sqlite3")
+    assert (0, "new.sqlite3 is at schema 0001.\n") == (result.exit_code, result.output)
+    assert (tmp_path / "new.sqlite3").is_file()
+
+
+def test_serve_runs_the_application_with_the_settings(monkeypatch):
+    seen = {}
+
+    class Server:
+        def __init__(self, config):
+            seen["config"] = config
+
+        def run(self):
+            seen["ran"] = True
+
+    monkeypatch.setattr("uvicorn.Server", Server)
+    monkeypatch.setattr("app.main.create_app", lambda settings: ("app", settings))
+    monkeypatch.setattr("app.server.configure_logging", lambda level: seen.update(level=level))
+    result = run("serve", "--port", "8799", "--pseudonymize", "--log-level", "error")
+    assert (0, True, "error") == (result.exit_code, seen["ran"], seen["level"]), result.output
+    name, settings = seen["config"].app
+    assert ("app", True, 8799) == (name, settings.pseudonymize, seen["config"].port)
