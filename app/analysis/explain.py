@@ -33,27 +33,32 @@ class Why:
 
 
 FALLBACKS: dict[str, str] = {
-    "upgrade_426": "the upstream answered the upgrade with 426",
-    "upgrade_403": "the upstream answered the upgrade with 403",
-    "upgrade_404": "the upstream answered the upgrade with 404",
     "connect_failed": "no connection could be made",
-    "connect_timeout": "the connection took too long to open",
-    "cooldown": "WebSocket is resting after several losses",
-    "no_connection_free": "every connection was busy",
-    "closed": "it was closed while it was idle",
-    "closed_1009": "the upstream closed it because the frame was too large",
-    "after_failed": "the turn before it failed",
-    "after_timeout": "the turn before it timed out",
-    "after_cancel": "the turn before it was cancelled",
-    "limit_reached": "the provider's age limit was reached",
-    "evicted": "it was given up to make room",
-    "http": "the turn before it was answered over HTTP",
-    "superseded": "a later turn had already replaced it",
-    "rejected": "the provider no longer knew it",
+    "cooling_down": "WebSocket is resting after several losses",
+    "no_connection_free": "every connection was in use",
+    "frame_size": "the upstream's limit for one message",
+    "closed_1009": "the upstream closed the connection because the message was too large",
     "server_error": "the upstream answered with a server error",
-    "ping_timeout": "it no longer answered a ping",
+    "limit_reached": "the provider's age limit of a connection was reached",
+    "closed": "the connection had been closed",
 }
-"""Words of ``fallback_reason``; any other is shown as it stands."""
+"""Words of ``fallback_reason`` behind a worse wire; any other is shown as it stands."""
+
+LOST: dict[str, str] = {
+    "closed": "the connection that held the conversation had been closed",
+    "after_failed": "the turn before it failed, which ended its connection",
+    "after_timeout": "the turn before it timed out, which ended its connection",
+    "after_cancel": "the turn before it was cancelled, which ended its connection",
+    "limit_reached": "its connection had reached the provider's age limit",
+    "evicted": "its connection had been given up to make room",
+    "superseded": "it goes on from an earlier point, and its connection had moved on",
+    "http": "the turn before it was answered over HTTP, so no connection held the conversation",
+    "rejected": "the provider no longer knew the answer before it",
+    "epoch_reset": "its connection had been retired with the epoch before",
+    "handshake_changed": "the client's headers changed, so its connection could not be used",
+    "server_error": "the upstream failed on its connection, and the turn was sent again",
+}
+"""Words of ``fallback_reason`` behind ``connection_lost``."""
 
 RESETS: dict[str, str] = {
     EpochReason.SUMMARIZE: "the agent summarized its history",
@@ -90,9 +95,10 @@ def explain(row: TurnRow) -> Why:
             WhyKind.EXPECTED,
         )
     sentence = _reason(row, row.reason)
+    if _incremental(row):
+        return Why(sentence, WhyKind.CONTINUED)
     if row.reason == Reason.OK:
-        continued = row.mode in (Mode.WS_INCREMENTAL, Mode.HTTP_INCREMENTAL)
-        return Why(sentence, WhyKind.CONTINUED if continued else WhyKind.UNKNOWN)
+        return Why(sentence, WhyKind.UNKNOWN)
     if row.eligible:
         return Why(sentence, WhyKind.BREAK)
     known = row.reason in set(Reason)
@@ -125,10 +131,7 @@ def _reason(row: TurnRow, reason: str) -> str:
         case Reason.CONTINUATION_OFF:
             return _off(row)
         case Reason.CLIENT_ANCHORED:
-            return (
-                "Passed on unchanged: the client itself continues a response "
-                "that Warmline does not hold."
-            )
+            return _anchored(row)
         case Reason.PAYLOAD_TOO_LARGE:
             size = f" of {row.bytes_total:,} bytes" if row.bytes_total is not None else ""
             return f"Sent over HTTP: the request{size} is too large for one WebSocket message."
@@ -164,12 +167,14 @@ def _reason(row: TurnRow, reason: str) -> str:
                 "so what the provider holds is not certain."
             )
         case Reason.CHAIN_BUSY:
+            if row.fallback_reason == "leased":
+                return "Sent in full: another client's socket goes on with the conversation."
             return (
                 "Sent in full beside another turn: the conversation it extends "
                 "was still being answered."
             )
         case Reason.CONNECTION_LOST:
-            return "Sent in full: the connection that held the conversation was gone" + _colon(row)
+            return f"Sent in full: {_lost(row.fallback_reason)}."
         case Reason.PREVIOUS_RESPONSE_NOT_FOUND:
             return "Sent again in full: the provider no longer knew the response to be continued."
         case Reason.INTERNAL_ERROR:
@@ -180,7 +185,7 @@ def _reason(row: TurnRow, reason: str) -> str:
 
 
 def _continued(row: TurnRow) -> str:
-    if row.mode not in (Mode.WS_INCREMENTAL, Mode.HTTP_INCREMENTAL):
+    if not _incremental(row):
         how = row.mode or "an unknown mode"
         return f"The prefix was unchanged, yet the turn was sent as {how}."
     if row.items_sent is None or row.items_total is None:
@@ -190,6 +195,16 @@ def _continued(row: TurnRow) -> str:
     if row.bytes_total and row.bytes_sent is not None and row.bytes_sent < row.bytes_total:
         saved = f", {_percent(row.bytes_total - row.bytes_sent, row.bytes_total)} fewer bytes"
     return f"Continued: {new} of {row.items_total:,} sent{saved}."
+
+
+def _anchored(row: TurnRow) -> str:
+    if _incremental(row):
+        return "Continued by the client itself, from a response that Warmline does not hold."
+    return "Passed on unchanged: the client names a response that Warmline does not hold."
+
+
+def _incremental(row: TurnRow) -> bool:
+    return row.mode in (Mode.WS_INCREMENTAL, Mode.HTTP_INCREMENTAL)
 
 
 def _off(row: TurnRow) -> str:
@@ -217,17 +232,19 @@ def _reset(row: TurnRow) -> str:
 
 
 def _because(row: TurnRow) -> str:
-    return (
-        f" ({FALLBACKS.get(row.fallback_reason, row.fallback_reason)})"
-        if row.fallback_reason
-        else ""
-    )
+    return f" ({_fallback(row.fallback_reason)})" if row.fallback_reason else ""
 
 
-def _colon(row: TurnRow) -> str:
-    if not row.fallback_reason:
-        return "."
-    return f": {FALLBACKS.get(row.fallback_reason, row.fallback_reason)}."
+def _fallback(word: str) -> str:
+    status = word.removeprefix("upgrade_")
+    if status != word and status.isdigit():
+        return f"it answered the upgrade with {status}"
+    return FALLBACKS.get(word, word)
+
+
+def _lost(word: str | None) -> str:
+    gone = "the connection that held the conversation was gone"
+    return gone if word is None else LOST.get(word, f"{gone} ({word})")
 
 
 def _word_fallback(row: TurnRow) -> str:

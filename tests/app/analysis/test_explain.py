@@ -3,8 +3,8 @@ import re
 
 import pytest
 
-from app.analysis.explain import FALLBACKS, RESETS, WhyKind, explain
-from engine.model import NOT_ELIGIBLE, EpochReason, Mode, Reason, Status
+from app.analysis.explain import LOST, RESETS, WhyKind, explain
+from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Mode, Reason, Status
 from tests.support.rows import make_row
 
 FULL = {"mode": "ws_full", "items_total": 40, "items_sent": 40}
@@ -72,13 +72,41 @@ def test_a_callers_own_reset_word_is_kept():
     assert "as planned" in explain(full(Reason.EPOCH_RESET)).sentence
 
 
-@pytest.mark.parametrize(
-    "reason", [Reason.WS_REJECTED, Reason.WS_UNAVAILABLE, Reason.CONNECTION_LOST]
-)
+@pytest.mark.parametrize("reason", [Reason.WS_REJECTED, Reason.WS_UNAVAILABLE])
 def test_the_fallback_says_what_happened(reason):
-    assert FALLBACKS["evicted"] in explain(full(reason, fallback_reason="evicted")).sentence
-    assert "closed_4242" in explain(full(reason, fallback_reason="closed_4242")).sentence
-    assert explain(full(reason)).sentence.endswith(".")
+    known = explain(full(reason, fallback_reason="connect_failed")).sentence
+    assert known.endswith("(no connection could be made).")
+    refused = explain(full(reason, fallback_reason="upgrade_426")).sentence
+    assert refused.endswith("(it answered the upgrade with 426).")
+    assert "(closed_4242)" in explain(full(reason, fallback_reason="closed_4242")).sentence
+    assert "(" not in explain(full(reason)).sentence
+
+
+@pytest.mark.parametrize("word", [*LOST, None, "closed_4242"])
+def test_a_lost_connection_says_how_it_was_lost(word):
+    why = explain(full(Reason.CONNECTION_LOST, fallback_reason=word))
+    said = LOST.get(word, "the connection that held the conversation was gone")
+    assert why.sentence.startswith(f"Sent in full: {said}")
+    assert word is None or word in LOST or word in why.sentence
+    assert why.kind is WhyKind.BREAK
+
+
+def test_every_cause_of_the_engine_has_words():
+    of_their_own = {"output_conflict", "missing_output_items", "missing_response_id"}
+    assert {str(cause) for cause in ColdCause} - of_their_own <= set(LOST)
+
+
+def test_a_conversation_that_another_socket_holds_is_told_from_a_busy_one():
+    leased = explain(full(Reason.CHAIN_BUSY, fallback_reason="leased")).sentence
+    assert "another client's socket" in leased
+    assert "still being answered" in explain(full(Reason.CHAIN_BUSY)).sentence
+
+
+def test_a_client_that_continues_by_itself_is_continued():
+    own = explain(full(Reason.CLIENT_ANCHORED, mode="ws_incremental"))
+    assert own.kind is WhyKind.CONTINUED
+    assert own.sentence.startswith("Continued by the client itself")
+    assert explain(full(Reason.CLIENT_ANCHORED)).kind is WhyKind.EXPECTED
 
 
 def test_a_request_too_large_tells_its_size():
