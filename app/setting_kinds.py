@@ -85,13 +85,6 @@ def _words_text(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
 
-def _freeze(value: Any) -> tuple[str, ...]:
-    try:
-        return () if value == "off" else _words(value)
-    except ValueError:
-        raise ValueError('"off" or a list of JSON keys') from None
-
-
 def _path(value: Any) -> Path:
     if not isinstance(value, str) or not value.strip() or "\x00" in value:
         raise ValueError("the path of a file")
@@ -147,7 +140,6 @@ def _secret(value: Any) -> str:
 NUMBER = Kind("number", _number, _number_text)
 FLAG = Kind("true or false", _flag, _flag_text)
 WORDS = Kind("list of words", _words, _words_text)
-FREEZE = Kind("`off` or list of keys", _freeze, lambda v: v if v == "off" else _words_text(v))
 FILE = Kind("path", _path)
 HOST = Kind("address", _host)
 HOSTS = Kind("list of host names", _hosts, _words_text)

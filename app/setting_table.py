@@ -113,8 +113,7 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 UPSTREAM_HELP: dict[str, str] = {
     "base_url": "Base URL; `/responses` is appended. Required, except in `[upstreams.default]`.",
-    "continuation": "How turns are continued: over WebSockets, over HTTP with stored responses, "
-    "not at all but noted (`observe`), or not at all.",
+    "continuation": "Whether turns are continued over WebSockets, or sent in full over HTTP.",
     "tools": "`relaxed` continues although `tools` changed; every frame carries the current ones.",
     "max_frame_bytes": "A larger WebSocket frame goes over HTTP instead.",
     "connect_timeout": "Seconds to open a connection.",
@@ -130,14 +129,15 @@ UPSTREAM_HELP: dict[str, str] = {
     "max_losses": "Lost connections in a row after which the upstream is used over HTTP.",
     "cooldown": "Seconds that it is then used over HTTP.",
     "rejected_cooldown": "Seconds over HTTP after an upgrade was refused with 426, 403 or 404.",
-    "freeze": "JSON keys whose change in an old tool output is ignored.",
     "visible_keys": "As the setting of that name, for this upstream.",
 }
 _CHOICES = {
-    "continuation": kinds.choice("websocket", "store", "observe", "off"),
+    # Only what the engine does: to accept "observe" and then continue would be worse than an error.
+    "continuation": kinds.choice("websocket", "off"),
     "tools": kinds.choice("strict", "relaxed"),
-    "freeze": kinds.FREEZE,
 }
+_NOT_YET = frozenset({"freeze"})
+"""Parts of the policy that the engine does not act on yet; they cannot be set."""
 
 
 def _policy_kind(name: str, default: Any) -> Kind:
@@ -160,6 +160,7 @@ UPSTREAM_SETTINGS: tuple[Setting, ...] = (
             UPSTREAM_HELP.get(part.name, ""),
         )
         for part in dataclasses.fields(Policy)
+        if part.name not in _NOT_YET
     ),
 )
 """The keys of a table ``[upstreams.NAME]``: where it is, and ``engine.model.Policy``."""

@@ -14,8 +14,6 @@ GOOD = [
     (kinds.FLAG, True, True),
     (kinds.WORDS, ["a", "b"], ("a", "b")),
     (kinds.WORDS, [], ()),
-    (kinds.FREEZE, "off", ()),
-    (kinds.FREEZE, ["_meta"], ("_meta",)),
     (kinds.FILE, "/a/b", Path("/a/b")),
     (kinds.HOST, "::1", "::1"),
     (kinds.HOST, "0.0.0.0", "0.0.0.0"),
@@ -42,7 +40,6 @@ BAD = [
     (kinds.WORDS, "a", "a list of words"),
     (kinds.WORDS, [1], "a list of words"),
     (kinds.WORDS, [" "], "a list of words"),
-    (kinds.FREEZE, "on", '"off" or a list'),
     (kinds.FILE, "", "the path of a file"),
     (kinds.FILE, 3, "the path of a file"),
     (kinds.HOST, "a b", "an address"),
@@ -70,8 +67,6 @@ TEXT = [
     (kinds.FLAG, "TRUE", True),
     (kinds.FLAG, "0", False),
     (kinds.WORDS, "a, b,", ("a", "b")),
-    (kinds.FREEZE, "off", ()),
-    (kinds.FREEZE, "a,b", ("a", "b")),
     (kinds.HOSTS, "a.example,b.example", ("a.example", "b.example")),
 ]
 

@@ -144,10 +144,7 @@ def test_a_broken_file_is_told_with_the_line():
             "[upstreams.a]\nbase_url = 'https://a'\ncontinuation = 'on'",
             {},
             {},
-            (
-                "continuation in [upstreams.a] in warmline.toml must be one of websocket, store, "
-                "observe, off."
-            ),
+            ("continuation in [upstreams.a] in warmline.toml must be one of websocket, off."),
         ),
         (
             "upstream = 'https://a'\n[upstreams.default]\nbase_url = 'https://a'",
@@ -180,17 +177,16 @@ def test_variables_that_kubernetes_makes_are_explained():
 def test_an_upstream_has_the_engines_policy_with_what_its_table_changes():
     found = read(
         "visible_keys = ['_meta', 'trace']\n"
-        "[upstreams.azure]\nbase_url = 'https://azure.example/v1/'\ncontinuation = 'store'\n"
-        "freeze = ['_meta']\nidle_timeout = 12\nretry_ambiguous = true\nepoch_turns = 20\n"
-        "[upstreams.other]\nbase_url = 'http://other'\nvisible_keys = []\nfreeze = 'off'\n"
+        "[upstreams.azure]\nbase_url = 'https://azure.example/v1/'\ncontinuation = 'off'\n"
+        "idle_timeout = 12\nretry_ambiguous = true\nepoch_turns = 20\n"
+        "[upstreams.other]\nbase_url = 'http://other'\nvisible_keys = []\n"
         "[upstreams.default]\ntools = 'relaxed'\n"
     )
     azure = found.upstreams["azure"]
     assert "https://azure.example/v1" == azure.base_url
     assert (
         Policy(
-            continuation="store",
-            freeze=("_meta",),
+            continuation="off",
             idle_timeout=12.0,
             retry_ambiguous=True,
             epoch_turns=20,
