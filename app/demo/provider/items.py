@@ -76,7 +76,9 @@ class Item:
     text: str
     value: Json
     made: bool = False
-    """Made by the model: sent as an output item, not received."""
+    """Made by the model: sent as an output item."""
+    echoed: bool = False
+    """And then received again, as part of a client's history."""
     from_string: bool = False
     """The whole ``input`` was a string, so the spelling of the message is ours."""
 
@@ -139,7 +141,8 @@ def input_items(
     out = []
     for index, (element, text) in enumerate(zip(value, texts, strict=True)):
         check_item(element, f"input[{index}]", known_kinds)
-        out.append(Item(text, element, made=element.get("id") in made_ids))
+        echoed = element.get("id") in made_ids
+        out.append(Item(text, element, made=echoed, echoed=echoed))
     return out
 
 

@@ -324,10 +324,13 @@ def _conversation(body: Json) -> str | None:
 
 
 def visible(items: Sequence[Item]) -> list[Item]:
-    """What the model is shown: nothing before the newest compaction, and no triggers."""
+    """What the model is shown: a compaction made in this chain replaces what came before it.
+
+    One that a client gave back stands where the client put it, after what it chose to keep.
+    """
     out: list[Item] = []
     for held in items:
-        if held.kind in ("compaction", "compaction_summary"):
+        if held.kind == "compaction" and held.made and not held.echoed:
             out = []
         if held.kind != "compaction_trigger":
             out.append(held)

@@ -143,8 +143,18 @@ def test_a_cleared_cache_is_cold():
     assert cached(answer(connection, [user(LONG)])) == 0
 
 
-def test_nothing_before_the_newest_compaction_is_shown_to_the_model():
+def test_a_compaction_replaces_what_came_before_it_in_its_chain():
     connection = connection_of()
-    compaction = {"type": "compaction", "encrypted_content": "gAAA"}
-    small = answer(connection, [user(LONG), compaction, user("a")])
-    assert small["usage"]["input_tokens"] < 100
+    wish = [{"type": "compaction", "compact_threshold": 1000}]
+    first = answer(connection, [user(LONG)], context_management=wish)
+    small = answer(connection, [user("a")], previous_response_id=first["id"])
+    assert first["usage"]["input_tokens"] > 2000
+    assert small["usage"]["input_tokens"] < 200
+
+
+def test_a_compaction_that_a_client_gives_back_replaces_nothing():
+    connection = connection_of()
+    wish = [{"type": "compaction", "compact_threshold": 1000}]
+    first = answer(connection, [user(LONG)], context_management=wish)
+    replay = [user(LONG), first["output"][0], user("a")]
+    assert answer(connection, replay)["usage"]["input_tokens"] > 2000
