@@ -15,6 +15,7 @@ import csv
 import difflib
 import io
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
@@ -35,8 +36,9 @@ SCHEMA_VERSION = 1
 CSV_TYPE = "text/csv; charset=utf-8; header=present"
 JSONL_TYPE = "application/x-ndjson; charset=utf-8"
 _BOM = "\ufeff"
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+_looks_like_a_formula = re.compile(r"[\t\r\n]|\s*[=+\-@]").match
 
+Form = Callable[[Sequence[Any]], Sequence[Any]]
 Chunks = Iterable[Sequence[tuple[Any, ...]]]
 
 
@@ -80,17 +82,16 @@ def write_csv(
     writer = csv.writer(buffer, lineterminator="\r\n")
     writer.writerow(columns)
     yield ((_BOM if bom else "") + buffer.getvalue()).encode()
-    cells = [(place, _cell(name, raw=raw)) for place, name in enumerate(columns)]
-    changed = [(place, function) for place, function in cells if function is not None]
+    forms = [_form(name, raw=raw) for name in columns]
     for chunk in chunks:
         buffer.seek(0)
         buffer.truncate()
-        for values in chunk:
-            shown = list(values)
-            for place, function in changed:
-                if shown[place] is not None:
-                    shown[place] = function(shown[place])
-            writer.writerow(shown)
+        # Column by column: most need no change, and that is seen at once.
+        shown = [
+            values if form is None else form(values)
+            for values, form in zip(zip(*chunk, strict=True), forms, strict=False)
+        ]
+        writer.writerows(zip(*shown, strict=True))
         yield buffer.getvalue().encode()
 
 
@@ -107,19 +108,27 @@ def write_jsonl(chunks: Chunks, *, columns: Sequence[str] = COLUMNS) -> Iterator
 
 def guard(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
-    if text.startswith(_FORMULA) or text.lstrip().startswith(_FORMULA):
-        return "'" + text
-    return text
+    return "'" + text if _looks_like_a_formula(text) else text
 
 
-def _cell(name: str, *, raw: bool) -> Callable[[Any], Any] | None:
+def _guarded(values: Sequence[str | None]) -> Sequence[str | None]:
+    if not any(_looks_like_a_formula(text) for text in set(values) if text is not None):
+        return values
+    return [None if text is None else guard(text) for text in values]
+
+
+def _each(function: Callable[[Any], str]) -> Form:
+    return lambda values: [None if value is None else function(value) for value in values]
+
+
+def _form(name: str, *, raw: bool) -> Form | None:
     """How a column's values are written; None where the csv module already does it right."""
     if name in TIME_COLUMNS:
-        return iso
+        return _each(iso)
     if name in BOOL_COLUMNS:
-        return lambda value: "true" if value else "false"
+        return _each(lambda value: "true" if value else "false")
     if name in DECIMAL_COLUMNS:
-        return money
+        return _each(money)
     if name in TEXT_COLUMNS and not raw:
-        return guard
+        return _guarded
     return None

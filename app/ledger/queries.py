@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Engine, func, null, select, tuple_
@@ -71,9 +71,14 @@ def page(engine: Engine, view: Filter, *, limit: int = 50, cursor: str | None = 
             status=422,
         )
     time = time_column(view.by)
-    query = select(c.id, *_COLUMNS).where(where(view)).order_by(time.desc(), c.id.desc())
-    if cursor is not None:
-        query = query.where(tuple_(time, c.id) < tuple_(*_read_cursor(cursor)))
+    query = select(c.id, *_COLUMNS).order_by(time.desc(), c.id.desc())
+    if cursor is None:
+        query = query.where(where(view))
+    else:
+        before, number = _read_cursor(cursor)
+        # The window is narrowed too: databases look only for its bounds in the index.
+        rest = replace(view, end=min(view.end, before + 1))
+        query = query.where(where(rest), tuple_(time, c.id) < tuple_(before, number))
     with engine.connect() as connection:
         found = connection.execute(query.limit(limit + 1)).all()
     rows = tuple(_row(record[1:]) for record in found[:limit])
@@ -116,21 +121,19 @@ def stream(
         newest: int | None = connection.execute(select(func.max(c.id))).scalar_one()
     if newest is None:
         return
-    query = (
-        select(time, c.id, *selected)
-        .where(where(view), c.id <= newest)
-        .order_by(time, c.id)
-        .limit(chunk)
-    )
-    following = query
+    query = select(*selected, time, c.id).order_by(time, c.id).limit(chunk)
+    here = query.where(where(view), c.id <= newest)
     while True:
         with engine.connect() as connection:
-            found = connection.execute(following).all()
+            found = connection.execute(here).all()
         if found:
-            yield [tuple(record[2:]) for record in found]
+            yield [tuple(record[:-2]) for record in found]
         if len(found) < chunk:
             return
-        following = query.where(tuple_(time, c.id) > tuple_(found[-1][0], found[-1][1]))
+        last, number = found[-1][-2:]
+        # The window is narrowed too: databases look only for its bounds in the index.
+        rest = replace(view, start=last)
+        here = query.where(where(rest), c.id <= newest, tuple_(time, c.id) > tuple_(last, number))
 
 
 def dimensions(

@@ -175,7 +175,7 @@ def to_ms(seconds: float) -> int:
 def iso(ms: int) -> str:
     """``2027-01-15T08:00:00.000Z``."""
     moment = _EPOCH + timedelta(milliseconds=ms)
-    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{moment.microsecond // 1000:03d}Z"
+    return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
 def money(value: Decimal) -> str:
