@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from .events import TERMINAL, item_events, response_object
+from .events import item_events, response_object
 from .faults import (
     After,
     ConflictingOutput,
@@ -209,7 +209,3 @@ def _position(after: After, standard: Sequence[str]) -> int:
     if after == -1:
         return before_terminal
     return min(after, before_terminal)
-
-
-def is_terminal(event: Json) -> bool:
-    return event.get("type") in TERMINAL

@@ -36,6 +36,13 @@ def test_a_prefix_below_the_minimum_is_not_cached():
     assert cached(answer(connection, [user(short)])) == 0
 
 
+def test_two_long_prompts_that_share_less_than_the_minimum_share_nothing():
+    connection = connection_of()
+    shared = "x" * ((MINIMUM - BLOCK) * 4)
+    answer(connection, [user(shared), user("a" * 8000)])
+    assert cached(answer(connection, [user(shared), user("b" * 8000)])) == 0
+
+
 def test_an_edit_loses_what_comes_after_it():
     connection = connection_of()
     answer(connection, [user(LONG), user("a" * 8000)])

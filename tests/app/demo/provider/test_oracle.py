@@ -111,6 +111,10 @@ DIFFERENT = {
     "a user item with a key more": (user("a"), user("a", status="completed")),
     "a user item in the short spelling": (user("a"), {"role": "user", "content": "a"}),
     "an unknown key with two values": ({**CALL, "caller": 1}, {**CALL, "caller": 2}),
+    "a key more in a call's output": (
+        {"type": "mcp_call", "id": "mcp_1", "output": [{"a": 1}]},
+        {"type": "mcp_call", "id": "mcp_1", "output": [{"a": 1, "b": 2}]},
+    ),
     "a refusal instead of a text": (SAID, refusal("hello", id="msg_1")),
     "compaction content": (
         {"type": "compaction", "encrypted_content": "a"},
