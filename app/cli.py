@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 import click
-import uvicorn
 
 from app import server
 from app.errors import AppError, LedgerError
@@ -82,7 +81,7 @@ def serve(config: str | None, **flags: Any) -> None:
 
     settings = _load(config, flags)
     server.configure_logging(settings.log_level)
-    uvicorn.Server(server.configure(create_app(settings), settings)).run()
+    server.run(create_app(settings), settings)
 
 
 @main.group()

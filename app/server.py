@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import sys
 from typing import Any
 
 import uvicorn
 
+from app.errors import AppError
 from app.settings import Settings
 
 DRAIN_SECONDS = 10
@@ -36,13 +38,58 @@ def configure(app: Any, settings: Settings) -> uvicorn.Config:
     )
 
 
+class PlainFailure:
+    """An application whose failure to start is one line, where it is an error of ours.
+
+    Such an error says what is wrong and what to do; a traceback would only hide it.
+    """
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["type"] != "lifespan":
+            await self._app(scope, receive, send)
+            return
+        failed: list[dict[str, Any]] = []
+
+        async def hold(message: dict[str, Any]) -> None:
+            if message["type"] == "lifespan.startup.failed":
+                failed.append(message)
+            else:
+                await send(message)
+
+        try:
+            await self._app(scope, receive, hold)
+        except AppError as error:
+            if not failed:
+                raise
+            await send(failed[0] | {"message": str(error)})
+        except BaseException:
+            if failed:
+                await send(failed[0])
+            raise
+
+
+def run(app: Any, settings: Settings) -> None:
+    """Serve until a signal ends it. A failure to start ends the process with status 3."""
+    with contextlib.suppress(KeyboardInterrupt):  # raised again once everything is closed
+        uvicorn.Server(configure(PlainFailure(app), settings)).run()
+
+
 def configure_logging(level: str) -> None:
-    """Plain lines on standard error. What libraries say at debug level stays out: it is content."""
+    """Plain lines on standard error.
+
+    Of libraries only warnings, and of the server when it starts and stops: what they say beyond
+    that quotes frames, headers, statements.
+    """
     logging.basicConfig(
         stream=sys.stderr,
         level=level.upper(),
         format="%(asctime)s %(levelname)-7s %(name)s: %(message)s",
         force=True,
     )
-    for name in ("uvicorn", "websockets", "aiohttp", "asyncio", "sqlalchemy", "alembic"):
-        logging.getLogger(name).setLevel(max(logging.INFO, logging.getLogger().level))
+    own = logging.getLogger().level
+    logging.getLogger("uvicorn").setLevel(max(logging.INFO, own))
+    for name in ("websockets", "aiohttp", "asyncio", "sqlalchemy", "alembic", "openai", "httpx"):
+        logging.getLogger(name).setLevel(max(logging.WARNING, own))

@@ -73,7 +73,8 @@ def migration_engine(database: str | URL) -> Engine:
 
 
 def _engine(url: URL, **options: Any) -> Engine:
-    engine = create_engine(url, **options)
+    # Values stay out of logs and of the text of errors.
+    engine = create_engine(url, hide_parameters=True, **options)
     if engine.dialect.name == "sqlite":
         event.listen(engine, "connect", _on_sqlite_connect)
         event.listen(engine, "begin", _on_sqlite_begin)

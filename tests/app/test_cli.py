@@ -143,18 +143,15 @@ def test_db_upgrade_makes_the_ledger_and_says_where_it_stands(tmp_path: Path):
 
 def test_serve_runs_the_application_with_the_settings(monkeypatch):
     seen = {}
-
-    class Server:
-        def __init__(self, config):
-            seen["config"] = config
-
-        def run(self):
-            seen["ran"] = True
-
-    monkeypatch.setattr("uvicorn.Server", Server)
-    monkeypatch.setattr("app.main.create_app", lambda settings: ("app", settings))
+    monkeypatch.setattr("app.main.create_app", lambda settings: "the application")
     monkeypatch.setattr("app.server.configure_logging", lambda level: seen.update(level=level))
+    monkeypatch.setattr(
+        "app.server.run", lambda app, settings: seen.update(app=app, settings=settings)
+    )
     result = run("serve", "--port", "8799", "--pseudonymize", "--log-level", "error")
-    assert (0, True, "error") == (result.exit_code, seen["ran"], seen["level"]), result.output
-    name, settings = seen["config"].app
-    assert ("app", True, 8799) == (name, settings.pseudonymize, seen["config"].port)
+    assert (0, "error") == (result.exit_code, seen["level"]), result.output
+    assert ("the application", True, 8799) == (
+        seen["app"],
+        seen["settings"].pseudonymize,
+        seen["settings"].port,
+    )

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from app.server import configure, configure_logging
+from app.errors import LedgerError
+from app.server import PlainFailure, configure, configure_logging, run
 from app.settings import load
 
 
@@ -56,10 +57,69 @@ def test_the_protocols_that_are_asked_for_are_installed(settings):
 def test_at_debug_level_only_our_own_lines_are_detailed(logging_restored):
     configure_logging("debug")
     assert logging.getLogger("app").isEnabledFor(logging.DEBUG)
-    for name in ("uvicorn", "websockets", "aiohttp", "asyncio", "sqlalchemy", "alembic"):
-        assert not logging.getLogger(name).isEnabledFor(logging.DEBUG)
+    assert not logging.getLogger("uvicorn.error").isEnabledFor(logging.DEBUG)
+    for name in ("websockets.server", "aiohttp.access", "sqlalchemy.engine", "alembic.runtime"):
+        assert not logging.getLogger(name).isEnabledFor(logging.INFO)
 
 
 def test_a_stricter_level_holds_for_libraries_too(logging_restored):
     configure_logging("error")
     assert not logging.getLogger("uvicorn").isEnabledFor(logging.WARNING)
+
+
+async def failing(error: BaseException, *, when: str) -> list[dict]:
+    """What a server hears of an application whose start or end fails, as frameworks do it."""
+
+    async def app(scope, receive, send):
+        if when == "start":
+            await send({"type": "lifespan.startup.failed", "message": "Traceback"})
+        else:
+            await send({"type": "lifespan.startup.complete"})
+        raise error
+
+    heard = []
+
+    async def send(message):
+        heard.append(message)
+
+    try:
+        await PlainFailure(app)({"type": "lifespan"}, None, send)
+    except BaseException as raised:
+        heard.append(raised)
+    return heard
+
+
+async def test_an_error_of_ours_at_the_start_is_told_in_its_own_words():
+    heard = await failing(LedgerError("key_mismatch", "Wrong key.", "Restore it."), when="start")
+    assert [{"type": "lifespan.startup.failed", "message": "Wrong key. Restore it."}] == heard
+
+
+async def test_any_other_error_keeps_its_traceback():
+    error = ValueError("a bug")
+    assert [
+        {"type": "lifespan.startup.failed", "message": "Traceback"},
+        error,
+    ] == await failing(error, when="start")
+
+
+async def test_an_error_after_the_start_is_not_swallowed():
+    error = LedgerError("x", "y")
+    assert [{"type": "lifespan.startup.complete"}, error] == await failing(error, when="end")
+
+
+async def test_requests_pass_untouched():
+    seen = []
+
+    async def app(*arguments):
+        seen.append(arguments)
+
+    await PlainFailure(app)({"type": "http"}, "receive", "send")
+    assert [({"type": "http"}, "receive", "send")] == seen
+
+
+def test_an_interrupt_ends_quietly_once_everything_is_closed(settings, monkeypatch):
+    def interrupted(server):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("uvicorn.Server.run", interrupted)
+    assert run(application, settings) is None

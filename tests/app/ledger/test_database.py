@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from sqlalchemy import inspect, text
+from sqlalchemy.exc import OperationalError
 
 from app.errors import LedgerError
 from app.keys import Keys
@@ -165,3 +166,11 @@ def test_the_ledger_knows_the_key_it_was_written_with(tmp_path: Path):
         stored = connection.execute(text("SELECT value FROM ledger_facts")).scalars().all()
     engine.dispose()
     assert [Keys(bytes(32)).fingerprint] == stored
+
+
+def test_values_stay_out_of_the_text_of_errors(tmp_path: Path):
+    engine = open_engine(str(tmp_path / "ledger.sqlite3"))
+    with engine.connect() as connection, pytest.raises(OperationalError) as caught:
+        connection.execute(text("SELECT :value FROM nowhere"), {"value": "canary"})
+    engine.dispose()
+    assert "canary" not in str(caught.value)
