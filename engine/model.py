@@ -1,4 +1,4 @@
-"""The words of the engine: what a turn is, how it was sent, why, and what is known of it afterwards.
+"""The words of the engine: what a turn is, how it was sent, why, and what is known of it after.
 
 Only the standard library is imported here, so that everything may import this file.
 Nothing in it ever holds content: no prompt, answer, tool output, header or credential.
@@ -203,6 +203,8 @@ class Policy:
     connect_timeout: float = 15.0
     first_event_timeout: float = 300.0
     idle_timeout: float = 300.0
+    answer_timeout: float = 900.0
+    """How long a POST that is not streamed may take to answer."""
     drain_timeout: float = 30.0
     """How long an upstream is read on after its client has left."""
     ping_idle_after: float = 10.0
@@ -218,7 +220,6 @@ class Policy:
     cooldown: float = 60.0
     rejected_cooldown: float = 600.0
     """How long a 426, 403 or 404 on the upgrade keeps a tenant and upstream on HTTP."""
-    chains_per_session: int = 8
     freeze: tuple[str, ...] = ()
     visible_keys: tuple[str, ...] = ("_meta",)
 

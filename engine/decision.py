@@ -1,0 +1,164 @@
+"""The decision: may this request continue an anchor, which one, and if not, why not.
+
+Pure: anchors and request in, a plan out. A chain is a candidate only if its whole baseline is a
+proven prefix of the request and all compared fields are equal (DESIGN 4.2, 4.3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from engine import divergence, items
+from engine.chain import Anchor, Chain, ChainState, Epoch
+from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Evidence, Policy, Reason
+from engine.request import Request, changed_fields
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What may be done with a request, and what is to be said if nothing better can be.
+
+    ``candidates`` are ranked; the driver takes the first whose connection is still there.
+    ``reason`` and all below it hold for the first candidate, or for going in full if there is none.
+    """
+
+    candidates: tuple[Chain, ...]
+    reason: Reason
+    compared: Anchor | None = None
+    fallback: str | None = None
+    reset_reason: str | None = None
+    changed: tuple[str, ...] = ()
+    evidence: Evidence | None = None
+
+    @property
+    def eligible(self) -> bool:
+        return eligible(self.reason, compared=self.compared is not None)
+
+
+def eligible(reason: Reason, *, compared: bool) -> bool:
+    """Whether the turn could have been continued (DESIGN 4.4)."""
+    return compared and reason not in NOT_ELIGIBLE
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """Who sends the request: its client socket, and the digest of its handshake headers."""
+
+    socket: str | None
+    handshake: bytes
+    digest_key: bytes
+
+
+def decide(
+    anchors: Sequence[Anchor], request: Request, policy: Policy, epoch: Epoch, asker: Asker
+) -> Plan:
+    """Rank the chains that the request extends; without one, find the reason."""
+    extended = [
+        anchor
+        for anchor in anchors
+        if anchor.chain is not None
+        and anchor.chain.free_for(asker.socket, asker.handshake)
+        and not anchor.opaque
+        and _continuable(anchor, request)
+        and not changed_fields(anchor.fields, request.fields, policy.tools)
+    ]
+    extended.sort(key=lambda anchor: (-len(anchor.items), -anchor.born))
+    if extended:
+        chains = tuple(anchor.chain for anchor in extended if anchor.chain is not None)
+        return Plan(candidates=chains, reason=Reason.OK, compared=extended[0])
+    return _explain(anchors, request, policy, epoch, asker)
+
+
+def _continuable(anchor: Anchor, request: Request) -> bool:
+    length = len(anchor.items)
+    if length > len(request.items) or (length == len(request.items) and not anchor.warmup):
+        return False
+    return anchor.matched(request.items) == length
+
+
+def _explain(
+    anchors: Iterable[Anchor], request: Request, policy: Policy, epoch: Epoch, asker: Asker
+) -> Plan:
+    """Why the request goes in full: what it was compared with, and where the two part."""
+    known = [anchor for anchor in anchors if not anchor.opaque]
+    compared = most_echoed(known, request)
+    if compared is None:
+        # A reset leaves nothing to compare by intent: it is the reason, not a missing baseline.
+        if epoch.pending is not None and (known or epoch.pending == EpochReason.COMPACTION):
+            return Plan((), Reason.EPOCH_RESET, reset_reason=epoch.pending)
+        return Plan((), Reason.NO_BASELINE)
+    if compared.cold is ColdCause.EPOCH_RESET:
+        return Plan((), Reason.EPOCH_RESET, compared, reset_reason=compared.reset_reason)
+    changed = changed_fields(compared.fields, request.fields, policy.tools)
+    matched = compared.matched(request.items)
+    evidence = divergence.describe(
+        compared.items,
+        request.items,
+        matched,
+        key=asker.digest_key,
+        visible_keys=policy.visible_keys,
+        changed=changed,
+    )
+    if changed:
+        return Plan(
+            (), Reason.NON_INPUT_FIELDS_CHANGED, compared, changed=tuple(changed), evidence=evidence
+        )
+    if matched < len(compared.items):
+        return Plan((), Reason.PREFIX_MISMATCH, compared, evidence=evidence)
+    if matched == len(request.items) and not compared.warmup:
+        return Plan((), Reason.EMPTY_DELTA, compared)
+    reason, fallback = _state_of(compared, asker)
+    return Plan((), reason, compared, fallback=fallback)
+
+
+_COLD_REASONS = {
+    ColdCause.MISSING_RESPONSE_ID: Reason.MISSING_RESPONSE_ID,
+    ColdCause.MISSING_OUTPUT_ITEMS: Reason.MISSING_OUTPUT_ITEMS,
+    ColdCause.OUTPUT_CONFLICT: Reason.OUTPUT_CONFLICT,
+}
+
+
+def _state_of(anchor: Anchor, asker: Asker) -> tuple[Reason, str | None]:
+    """Why an anchor that the request extends cannot be continued right now."""
+    if anchor.chain is None:
+        cause = anchor.cold or ColdCause.CLOSED
+        reason = _COLD_REASONS.get(cause, Reason.CONNECTION_LOST)
+        return reason, None if reason is not Reason.CONNECTION_LOST else cause
+    if anchor.chain.state is ChainState.BUSY:
+        return Reason.CHAIN_BUSY, None
+    if anchor.chain.leased_by not in (None, asker.socket):
+        return Reason.CHAIN_BUSY, "leased"
+    return Reason.CONNECTION_LOST, "handshake_changed"
+
+
+def most_echoed(anchors: Iterable[Anchor], request: Request) -> Anchor | None:
+    """The anchor of which the request echoes the most model-made items; ties: the most recent.
+
+    None where it echoes no item of any.
+    """
+    sent = {items.echo_key(value) for value in _model_made(request)}
+    if not sent:
+        return None
+
+    def rank(anchor: Anchor) -> tuple[int, float]:
+        echoed = sum(held.echo_key in sent for held in anchor.items if held.model_made)
+        return echoed, anchor.born
+
+    best = max(((rank(anchor), anchor) for anchor in anchors), key=lambda r: r[0], default=None)
+    return best[1] if best is not None and best[0][0] > 0 else None
+
+
+def _model_made(request: Request) -> Iterable[object]:
+    for raw in request.items:
+        try:
+            value = items.parse(raw)
+        except (ValueError, RecursionError):
+            continue
+        if items.made_by_model(value) or _is_echoed_output(value):
+            yield value
+
+
+def _is_echoed_output(value: object) -> bool:
+    """Output items of kinds that only the provider makes look like history of unknown kind."""
+    return isinstance(value, dict) and value.get("type") not in (None, "message")

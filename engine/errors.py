@@ -1,0 +1,63 @@
+"""The engine's errors, and whose fault each is.
+
+::
+
+    EngineError
+    ├── UnreadableRequest     the client's body cannot be split: it goes through unchanged
+    └── UpstreamError         the upstream's or the network's fault
+        ├── ConnectFailed     no connection was made: nothing was sent, a retry is safe
+        ├── UpgradeRejected   the upgrade was answered with an HTTP status
+        └── ConnectionLost    a live connection ended; ``sent`` tells whether a frame may have left
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class EngineError(Exception):
+    """Base of all errors that the engine raises on purpose."""
+
+
+class UnreadableRequest(EngineError):
+    """The body is not a request that the engine can split without guessing.
+
+    It is not an error of the turn: the original body is passed on as it came (DESIGN 4.1).
+    """
+
+
+class UpstreamError(EngineError):
+    """Base of what the upstream or the network did."""
+
+
+class ConnectFailed(UpstreamError):
+    """The connection could not be opened: refused, timed out, or not a WebSocket.
+
+    Nothing was sent, so that the turn may be sent again elsewhere.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__(f"the upstream could not be reached: {cause}")
+        self.cause = cause
+
+
+class UpgradeRejected(UpstreamError):
+    """The upstream answered the upgrade with an HTTP status instead of 101."""
+
+    def __init__(self, status: int, headers: Sequence[tuple[str, str]], body: bytes) -> None:
+        super().__init__(f"the upstream answered the upgrade with status {status}")
+        self.status = status
+        self.headers = list(headers)
+        self.body = body
+
+
+class ConnectionLost(UpstreamError):
+    """A connection that was open has ended.
+
+    ``sent`` is False only when it is certain that the upstream never got the frame.
+    """
+
+    def __init__(self, code: int | None, *, sent: bool) -> None:
+        super().__init__(f"the upstream connection ended (close code {code})")
+        self.code = code
+        self.sent = sent

@@ -1,0 +1,208 @@
+"""The bounded registry of anchors, chains, epochs and leases.
+
+A scope is (tenant, upstream, session); all sessions without a name share one scope per tenant and
+upstream, and are told apart by content (DESIGN 4.2). Everything here is bounded; what is busy or
+leased is spared, the rest goes by last use.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from engine.chain import Anchor, Chain, ChainState, Epoch
+from engine.model import ColdCause
+
+ScopeKey: TypeAlias = tuple[str, str, str | None]
+"""Tenant, upstream, session name (None: the scope of all unnamed sessions)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is kept. ``bytes`` bounds the baselines of all anchors together."""
+
+    sessions: int = 4096
+    anchors_per_session: int = 32
+    anchors_unnamed: int = 256
+    chains_per_session: int = 16
+    connections: int = 512
+    bytes: int = 512 * 1024 * 1024
+    turn_states: int = 16
+
+
+@dataclass(slots=True, eq=False)
+class Scope:
+    """One session, or all unnamed ones of a tenant and upstream."""
+
+    key: ScopeKey
+    anchors: OrderedDict[str, Anchor] = field(default_factory=OrderedDict)
+    chains: dict[str, Chain] = field(default_factory=dict)
+    epochs: OrderedDict[str, Epoch] = field(default_factory=OrderedDict)
+    turn_states: OrderedDict[str, str] = field(default_factory=OrderedDict)
+    """The provider's sticky-routing token per client turn; never longer than the turn."""
+    resets: int = 0
+    """Counts resets, so that a turn in flight knows that one came between."""
+
+    def epoch(self, session: str) -> Epoch:
+        epoch = self.epochs.setdefault(session, Epoch())
+        self.epochs.move_to_end(session)
+        return epoch
+
+    @property
+    def idle(self) -> bool:
+        return all(
+            chain.state is not ChainState.BUSY and chain.leased_by is None
+            for chain in self.chains.values()
+        )
+
+
+class Sessions:
+    """The registry. Chains that it gives up are returned: their connections are to be closed."""
+
+    def __init__(self, bounds: Bounds) -> None:
+        self._bounds = bounds
+        self._scopes: OrderedDict[ScopeKey, Scope] = OrderedDict()
+        self._by_response: dict[str, Anchor] = {}
+        self._owner: dict[str, ScopeKey] = {}
+        self._bytes = 0
+
+    def scope(self, key: ScopeKey) -> Scope:
+        """The scope with this key, made at first use, now the most recently used."""
+        scope = self._scopes.get(key)
+        if scope is None:
+            scope = self._scopes[key] = Scope(key)
+        self._scopes.move_to_end(key)
+        return scope
+
+    def scopes(self) -> Iterator[Scope]:
+        yield from self._scopes.values()
+
+    def find(self, response_id: str) -> tuple[ScopeKey, Anchor] | None:
+        """The anchor that an answered turn left, whoever's it is: the caller checks the tenant."""
+        anchor = self._by_response.get(response_id)
+        return None if anchor is None else (self._owner[response_id], anchor)
+
+    def add(self, scope: Scope, anchor: Anchor) -> None:
+        """Keep an anchor, as the newest of its scope."""
+        scope.anchors[anchor.id] = anchor
+        self._bytes += anchor.size
+        if anchor.response_id:
+            self._by_response[anchor.response_id] = anchor
+            self._owner[anchor.response_id] = scope.key
+
+    def superseded(self, size: int) -> None:
+        """``size`` bytes of a baseline are now counted with the anchor that extends it."""
+        self._bytes -= size
+
+    def drop(self, scope: Scope, anchor: Anchor) -> None:
+        """Forget an anchor for good."""
+        if scope.anchors.pop(anchor.id, None) is None:
+            return
+        self._bytes -= anchor.size
+        if self._by_response.get(anchor.response_id) is anchor:
+            del self._by_response[anchor.response_id], self._owner[anchor.response_id]
+
+    def release(self, socket: str) -> None:
+        """A client socket ended: its chains live on for whoever resumes."""
+        for scope in self._scopes.values():
+            for chain in scope.chains.values():
+                if chain.leased_by == socket:
+                    chain.leased_by = None
+
+    def reset(self, scope: Scope, session: str, reason: str) -> list[Chain]:
+        """Start a new epoch: the session's anchors are cold. Idle chains are returned to close.
+
+        A busy chain stays; its turn finds the reset when it ends.
+        """
+        scope.epoch(session).reset(reason)
+        scope.resets += 1
+        closing = []
+        for chain in list(scope.chains.values()):
+            if chain.state is ChainState.IDLE and _is_of(chain, session):
+                chain.cool(ColdCause.EPOCH_RESET, reason)
+                del scope.chains[chain.id]
+                closing.append(chain)
+        for anchor in scope.anchors.values():
+            if anchor.session == session:
+                anchor.cool(ColdCause.EPOCH_RESET, reason)
+        return closing
+
+    def trim(self, scope: Scope) -> list[Chain]:
+        """Bring a scope, then all scopes, back within the bounds; returns the chains to close."""
+        excess = max(0, len(scope.chains) - self._bounds.chains_per_session)
+        closing = _least_used(scope.chains.values())[:excess]
+        for chain in closing:
+            chain.cool(ColdCause.EVICTED)
+            del scope.chains[chain.id]
+        limit = self._bounds.anchors_per_session
+        self._trim_anchors(
+            scope, limit if scope.key[2] is not None else self._bounds.anchors_unnamed
+        )
+        while len(scope.epochs) > self._bounds.anchors_unnamed:
+            scope.epochs.popitem(last=False)
+        while len(scope.turn_states) > self._bounds.turn_states:
+            scope.turn_states.popitem(last=False)
+        closing.extend(self._trim_sessions())
+        self._trim_bytes()
+        return closing
+
+    def _trim_anchors(self, scope: Scope, limit: int) -> None:
+        for anchor in [a for a in scope.anchors.values() if a.chain is None]:
+            if len(scope.anchors) <= limit:
+                return
+            self.drop(scope, anchor)
+
+    def _trim_sessions(self) -> list[Chain]:
+        closing: list[Chain] = []
+        for scope in list(self._scopes.values()):
+            if len(self._scopes) <= self._bounds.sessions:
+                break
+            if not scope.idle:
+                continue
+            closing.extend(scope.chains.values())
+            for chain in scope.chains.values():
+                chain.cool(ColdCause.EVICTED)
+            for anchor in list(scope.anchors.values()):
+                self.drop(scope, anchor)
+            del self._scopes[scope.key]
+        return closing
+
+    def _trim_bytes(self) -> None:
+        """Cold anchors of the least recently used sessions go first; live ones are spared."""
+        for scope in list(self._scopes.values()):
+            if self._bytes <= self._bounds.bytes:
+                return
+            for anchor in [a for a in scope.anchors.values() if a.chain is None]:
+                self.drop(scope, anchor)
+
+    def make_room(self) -> list[Chain] | None:
+        """At the connection limit: the least recently used idle, unleased chain, to be closed.
+
+        An empty list where there is room, None where every connection is busy or leased.
+        """
+        chains = [(s, c) for s in self._scopes.values() for c in s.chains.values()]
+        if len(chains) < self._bounds.connections:
+            return []
+        spare = _least_used(chain for _, chain in chains)
+        if not spare:
+            return None
+        chain = spare[0]
+        for scope, one in chains:
+            if one is chain:
+                del scope.chains[chain.id]
+        chain.cool(ColdCause.EVICTED)
+        return [chain]
+
+
+def _is_of(chain: Chain, session: str) -> bool:
+    return chain.anchor is None or chain.anchor.session == session
+
+
+def _least_used(chains: Iterable[Chain]) -> list[Chain]:
+    """Idle, unleased chains, the least recently used first."""
+    return sorted(
+        (c for c in chains if c.state is ChainState.IDLE and c.leased_by is None),
+        key=lambda chain: chain.last_used,
+    )
