@@ -8,11 +8,14 @@ from decimal import Decimal
 import pytest
 from sqlalchemy import Engine, event, select, text
 
+from app.ledger.csv_export import write_csv
 from app.ledger.database import open_engine
 from app.ledger.models import turns
+from app.ledger.queries import stream
 from app.ledger.rows import COLUMNS, TurnRow
 from app.ledger.writer import LedgerWriter, write_rows
 from tests.support.clock import START, ManualClock
+from tests.support.ledger import everything
 from tests.support.rows import START_MS, make_row, unknown_usage
 
 
@@ -254,7 +257,9 @@ def test_after_closing_rows_are_counted_as_dropped_and_closing_again_does_nothin
     assert [] == stored(engine)
 
 
-def test_sixty_four_turns_that_end_at_once_during_reads_lose_nothing(engine: Engine, make_writer):
+def test_sixty_four_turns_that_end_at_once_during_an_export_lose_nothing(
+    engine: Engine, make_writer
+):
     write_rows(engine, [make_row() for _ in range(2_000)])
     writer = make_writer()
     stop = threading.Event()
@@ -263,9 +268,8 @@ def test_sixty_four_turns_that_end_at_once_during_reads_lose_nothing(engine: Eng
     def read():
         while not stop.is_set():
             try:
-                with engine.connect() as connection:
-                    for part in connection.execute(select(turns)).partitions(100):
-                        assert part
+                for piece in write_csv(stream(engine, everything(), chunk=100)):
+                    assert piece
             except Exception as error:
                 errors.append(error)
                 return
