@@ -1,0 +1,62 @@
+"""The departure of a client: noticed once, told at once.
+
+ASGI tells a server's application of it only to those who ask (``receive``); one watcher asks for
+the whole turn, so that relaying an event needs no task of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator, Callable
+
+from app.gateway.wire import Receive
+from engine.driver import Answer, Call, Driver, Event
+
+
+class Departure:
+    """Whether the client has left. At most one listener is told."""
+
+    def __init__(self) -> None:
+        self.gone = False
+        self._listener: Callable[[], None] | None = None
+
+    def left(self) -> None:
+        if not self.gone:
+            self.gone = True
+            if self._listener is not None:
+                self._listener()
+
+    def listen(self, listener: Callable[[], None] | None) -> None:
+        """Replace the listener. It is told at once when the client has left already."""
+        self._listener = listener
+        if self.gone and listener is not None:
+            listener()
+
+
+async def watch(receive: Receive, departure: Departure) -> None:
+    """Ask until the client is gone. For HTTP, after the request's body has been read."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    departure.left()
+
+
+async def run(driver: Driver, call: Call, departure: Departure) -> Answer:
+    """Run a turn up to its first event; the driver hears of a departure, then and later.
+
+    A client that leaves before the first event may leave a generation behind that is running and
+    will be billed: the driver reads on within its bound (``drain_timeout``) either way.
+    """
+    departure.listen(lambda: driver.client_left(call.turn_id))
+    return await driver.run(call)
+
+
+@contextlib.asynccontextmanager
+async def events_of(answer: Answer) -> AsyncIterator[AsyncIterator[Event]]:
+    """The events of an answer; leaving the block ends the answer's iteration, and so its turn."""
+    iterator = aiter(answer)
+    try:
+        yield iterator
+    finally:
+        close = getattr(iterator, "aclose", None)
+        if close is not None:
+            await close()

@@ -1,0 +1,130 @@
+"""``POST …/responses``: one turn, its answer as JSON or as a stream of events.
+
+Nothing is sent to the client before the answer is known, so that a refusal by the upstream keeps
+its status. Every body goes to the engine, also one that is no JSON at all: a request that works
+without Warmline works with it, and one that does not gets the provider's own error. The engine
+passes on in full what it cannot read (DESIGN 4.1).
+"""
+
+from __future__ import annotations
+
+import logging
+
+from app.gateway import bodies, headers, sse
+from app.gateway.calls import call_of
+from app.gateway.context import Context
+from app.gateway.departure import Departure, events_of, run, watch
+from app.gateway.identity import Fields, identify, peek
+from app.gateway.rows import Receipt, record_refusal, turn_headers
+from app.gateway.upstreams import Target
+from app.gateway.wire import (
+    ClientGone,
+    RawHeaders,
+    Receive,
+    Refusal,
+    Scope,
+    Send,
+    refuse,
+    respond,
+)
+from app.tasks import describe
+from engine.driver import Answer, Call
+
+logger = logging.getLogger(__name__)
+
+INTERNAL = Refusal(
+    500, "internal_error", "Warmline failed on this request. Its log tells where; send it again."
+)
+
+
+async def serve(
+    context: Context, target: Target, scope: Scope, receive: Receive, send: Send
+) -> None:
+    receipt = Receipt.now(context, target.upstream.name, "http")
+    given = headers.decode(scope["headers"])
+    try:
+        body = await bodies.read(receive, given, context.max_body_bytes)
+    except ClientGone:
+        return  # half a request is no turn
+    except Refusal as refusal:
+        identity = identify(context.keys, given, Fields())
+        record_refusal(context, receipt, identity, refusal)
+        await refuse(send, refusal, turn_headers(receipt.turn_id))
+        return
+    fields = peek(body)
+    identity = identify(context.keys, given, fields)
+    call = call_of(
+        receipt,
+        target,
+        body,
+        identity,
+        headers.forwarded(given, body_is_read=True),
+        transport="sse" if fields.stream else "http",
+        epoch_reset=identity.epoch_reset,
+    )
+    await _answer(context, call, receive, send)
+
+
+async def _answer(context: Context, call: Call, receive: Receive, send: Send) -> None:
+    departure = Departure()
+    watcher = context.tasks.start(watch(receive, departure), name="client of a turn")
+    started = False
+    try:
+        answer = await run(context.driver, call, departure)
+        head = answer_headers(answer)
+        if not answer.streamed:
+            if not departure.gone:
+                started = True
+                await respond(send, answer.status, head, answer.body)
+            return
+        started = True
+        await relay(answer, head, departure, send)
+    except Exception as error:
+        logger.error("turn %s failed: %s", call.turn_id, describe(error))
+        if started:
+            raise ConnectionAbortedError(f"turn {call.turn_id} broke off") from None
+        await refuse(send, INTERNAL, turn_headers(call.turn_id))
+    finally:
+        departure.listen(None)
+        watcher.cancel()
+
+
+async def relay(answer: Answer, head: RawHeaders, departure: Departure, send: Send) -> None:
+    """The events of an answer, one message each. A slow client slows the upstream down.
+
+    When the client has left, nothing is sent any more, but the events are still taken: the engine
+    reads the upstream on within its own bound, for the usage of the row.
+    """
+    async with events_of(answer) as events:
+        if not departure.gone:
+            await send({"type": "http.response.start", "status": answer.status, "headers": head})
+        async for event in events:
+            if not departure.gone:
+                await _send_piece(send, sse.encode(event), departure)
+    if not departure.gone:
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+
+async def _send_piece(send: Send, piece: bytes, departure: Departure) -> None:
+    try:
+        await send({"type": "http.response.body", "body": piece, "more_body": True})
+    except OSError:  # how some servers tell that the client is gone (ASGI 2.4)
+        departure.left()
+
+
+def answer_headers(answer: Answer) -> RawHeaders:
+    """The upstream's headers, with those that the client needs to read the answer."""
+    kept = headers.returned(answer.headers)
+    names = {name for name, _ in kept}
+    extra: list[tuple[str, str]] = []
+    if answer.streamed:
+        if "content-type" not in names:
+            extra.append(("content-type", "text/event-stream; charset=utf-8"))
+        if "cache-control" not in names:
+            extra.append(("cache-control", "no-cache"))
+        if "x-accel-buffering" not in names:
+            extra.append(("x-accel-buffering", "no"))  # an nginx in front passes events at once
+    elif "content-type" not in names:
+        extra.append(("content-type", "application/json"))
+    marks = turn_headers(answer.turn_id, answer.mode, answer.reason)
+    return headers.encode((*kept, *extra)) + marks

@@ -1,0 +1,222 @@
+"""Who sends a request: tenant, session, turn and client (DESIGN 4.2). Pure.
+
+Only the few top-level fields that are needed are decoded; the input is skipped, never decoded.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from app.gateway.headers import SPELT_BOTH_WAYS, Headers
+from app.keys import Keys
+
+_MAX_NAME = 4096
+"""A longer session name is no name: it is content in the wrong place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """What is read of a request's body. Empty where the body cannot be read."""
+
+    type: Any = None
+    stream_id: bool = False
+    """Whether the frame names a lane, by whatever value."""
+    stream: bool = False
+    prompt_cache_key: str | None = None
+    client_metadata: Mapping[str, Any] = field(default_factory=dict)
+    is_object: bool = True
+    """False where the body is not a JSON object at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    tenant: str
+    session: str | None
+    """As the client names it; None when it names none."""
+    root_session: str | None
+    turn_group: str | None
+    client: str | None
+    client_version: str | None
+    compaction: bool
+    epoch_reset: str | None
+
+
+class _Envelope(msgspec.Struct):
+    type: msgspec.Raw = msgspec.Raw(b"null")
+    stream_id: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    stream: msgspec.Raw = msgspec.Raw(b"null")
+    prompt_cache_key: msgspec.Raw = msgspec.Raw(b"null")
+    client_metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_envelope = msgspec.json.Decoder(_Envelope)
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
+_MAX_SLOW = 1_000_000
+
+
+def peek(body: bytes) -> Fields:
+    """Read the envelope of a body or frame. Never raises: what cannot be read is absent."""
+    try:
+        found = _envelope.decode(body)
+        return Fields(
+            type=_value(found.type),
+            stream_id=found.stream_id is not msgspec.UNSET,
+            stream=_value(found.stream) is True,
+            prompt_cache_key=_string(_value(found.prompt_cache_key)),
+            client_metadata=_mapping(_value(found.client_metadata)),
+        )
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return _peek_slowly(body)
+
+
+def _peek_slowly(body: bytes) -> Fields:
+    """For bodies that Python's reader takes and the fast one does not, e.g. lone surrogates."""
+    if _SURROGATE.search(body):
+        return peek(_SURROGATE.sub(rb"\\u0020", body))  # in this copy only, which nobody keeps
+    if len(body) > _MAX_SLOW:
+        return Fields()  # the slow reader would hold up every other stream
+    try:
+        value = json.loads(body.decode())
+    except RecursionError:
+        return Fields()  # nested too deeply to be read here; the engine passes it on as it is
+    except ValueError:
+        return Fields(is_object=False)
+    if not isinstance(value, dict):
+        return Fields(is_object=False)
+    return Fields(
+        type=value.get("type"),
+        stream_id="stream_id" in value,
+        stream=value.get("stream") is True,
+        prompt_cache_key=_string(value.get("prompt_cache_key")),
+        client_metadata=_mapping(value.get("client_metadata")),
+    )
+
+
+def identify(
+    keys: Keys, headers: Headers, fields: Fields, *, headers_are_of_this_request: bool = True
+) -> Identity:
+    """Tell who sends this request.
+
+    On a WebSocket the headers are those of the upgrade: they name the session, but what they say
+    of a turn holds for none of its frames (``headers_are_of_this_request`` False).
+    """
+    by_name = _spelt_one_way(headers)
+    metadata = fields.client_metadata
+    turn = _json_object(_get(metadata, "x-codex-turn-metadata"))
+    if not turn and headers_are_of_this_request:
+        turn = _json_object(by_name.get("x-codex-turn-metadata"))
+    session_id = by_name.get("session-id") or by_name.get("x-session-id")
+    body_session_id = _name(_get(metadata, "session_id"))
+    session = (
+        _name(by_name.get("x-warmline-session"))
+        or _name(by_name.get("thread-id"))
+        or _name(_get(metadata, "thread_id"))
+        or _name(session_id)
+        or body_session_id
+        or _name(fields.prompt_cache_key)
+    )
+    client, version = client_of(by_name.get("user-agent"), by_name.get("originator"))
+    return Identity(
+        tenant=tenant_of(keys, headers),
+        session=session,
+        root_session=_name(session_id) or body_session_id,
+        turn_group=_name(_get(metadata, "turn_id")) or _name(turn.get("turn_id")),
+        client=client,
+        client_version=version,
+        compaction=turn.get("request_kind") == "compaction",
+        epoch_reset=_word(by_name.get("x-warmline-epoch-reset")),
+    )
+
+
+def tenant_of(keys: Keys, headers: Headers) -> str:
+    """The keyed hash of the credential; requests without one are a tenant of their own."""
+    credentials = [
+        value.strip()
+        for wanted in ("authorization", "api-key")
+        for name, value in headers
+        if name == wanted and value.strip()
+    ]
+    return keys.hmac("tenant", *credentials)
+
+
+def _spelt_one_way(headers: Headers) -> dict[str, str]:
+    """Headers by name, hyphens for underscores; the hyphen's spelling and the first value win."""
+    found: dict[str, str] = {}
+    respelt: dict[str, str] = {}
+    for name, value in headers:
+        if value := value.strip():
+            hyphens = name.replace("_", "-")
+            if name == hyphens:
+                found.setdefault(name, value)
+            elif hyphens in SPELT_BOTH_WAYS or hyphens.startswith("x-codex-"):
+                respelt.setdefault(hyphens, value)
+    return respelt | found
+
+
+def _get(mapping: Mapping[str, Any], name: str) -> str | None:
+    """A string of ``client_metadata``, in either spelling of its name."""
+    for spelling in (name.replace("_", "-"), name.replace("-", "_"), name):
+        value = mapping.get(spelling)
+        if isinstance(value, str) and value.strip():
+            return value.strip()
+    return None
+
+
+def _name(value: Any) -> str | None:
+    if not isinstance(value, str) or not value.strip() or len(value) > _MAX_NAME:
+        return None
+    return value.strip()
+
+
+def _word(value: str | None) -> str | None:
+    """A caller's own word for an epoch reset: short, and fit for a column."""
+    if value is None:
+        return None
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", value)[:64]
+
+
+def _value(raw: msgspec.Raw) -> Any:
+    return msgspec.json.decode(raw)
+
+
+def _string(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _json_object(text: str | None) -> Mapping[str, Any]:
+    if text is None:
+        return {}
+    try:
+        return _mapping(json.loads(text))
+    except (ValueError, RecursionError):
+        return {}
+
+
+# ``name/1.2``, ``Name/Python 1.2`` or ``name 1.2``: a product with its version.
+_PRODUCT = re.compile(
+    r"(?P<name>[A-Za-z][A-Za-z0-9._-]*(?:/[A-Za-z][A-Za-z0-9._-]*)?)[ /]v?(?P<version>\d[\w.+-]*)"
+)
+_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]*")
+_MAX_CLIENT = 64
+
+
+def client_of(user_agent: str | None, originator: str | None) -> tuple[str | None, str | None]:
+    """The client's name and version: of the user agent, or the name that it declares itself."""
+    product = _PRODUCT.match(user_agent or "")
+    name = product["name"][:_MAX_CLIENT] if product else None
+    version = product["version"][:_MAX_CLIENT] if product else None
+    declared = (originator or "").strip()[:_MAX_CLIENT]
+    if _PLAIN.fullmatch(declared) and declared != name:
+        # A version belongs to the product that it stands with.
+        return declared, version if name is None else None
+    return name, version

@@ -1,0 +1,72 @@
+"""From a request's path to the upstream that serves it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from urllib.parse import unquote
+
+from app.gateway.wire import Refusal
+from engine.driver import Upstream
+
+# The same interface stands at the public API's path and at those of the Codex backend.
+_ROUTES = re.compile(
+    r"(?:/u/(?P<name>[^/]+))?/(?:v1|codex|backend-api/codex)(?P<path>/.*)?", re.DOTALL
+)
+
+
+class Route(Enum):
+    RESPONSES = "/responses"
+    """Turns: POST, or a WebSocket."""
+    COMPACT = "/responses/compact"
+    OTHER = ""
+    """Everything else: passed through."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    upstream: Upstream
+    path: str
+    """Below the upstream's base URL, as the client wrote it, with its leading slash."""
+
+    @property
+    def route(self) -> Route:
+        return {r.value: r for r in Route if r.value}.get(self.path, Route.OTHER)
+
+    @property
+    def takes_websockets(self) -> bool:
+        return self.upstream.policy.continuation != "off"
+
+
+class Upstreams:
+    """The default upstream and the named ones."""
+
+    def __init__(self, default: Upstream, named: Mapping[str, Upstream] | None = None) -> None:
+        self._default = default
+        self._named = {default.name: default, **(named or {})}
+
+    @staticmethod
+    def covers(path: str) -> bool:
+        """Whether a path (decoded) is one of the gateway's."""
+        return _ROUTES.fullmatch(path) is not None
+
+    def find(self, raw_path: str) -> Target:
+        """The target of a path as it stands in the request line. Raises ``Refusal``."""
+        match = _ROUTES.fullmatch(raw_path)
+        if match is None:
+            raise Refusal(404, "not_found", "There is no such route.")
+        path = match["path"] or ""
+        if any(part in (".", "..") for part in re.split(r"[/\\]", unquote(path))):
+            raise Refusal(400, "invalid_path", "Dot segments are not allowed in a path.")
+        if match["name"] is None:
+            return Target(self._default, path)
+        upstream = self._named.get(unquote(match["name"]))
+        if upstream is None:
+            raise Refusal(
+                404,
+                "unknown_upstream",
+                "No upstream of that name is set. Add a table [upstreams.NAME] to the settings.",
+            )
+        return Target(upstream, path)

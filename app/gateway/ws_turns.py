@@ -1,0 +1,162 @@
+"""A client's WebSocket: accepted at once, its creates run in order, one after the other.
+
+What the upstream answers to the engine's own upgrade reaches the client as an error frame with a
+status. A frame that is no plain ``response.create`` makes the socket a tunnel (DESIGN 4.2).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+
+from app.gateway import headers, tunnel
+from app.gateway.calls import call_of
+from app.gateway.context import Context
+from app.gateway.departure import Departure, events_of, run
+from app.gateway.http_turns import INTERNAL
+from app.gateway.identity import Identity, identify
+from app.gateway.inbox import Frame, Inbox
+from app.gateway.rows import facts, record_refusal
+from app.gateway.upstreams import Target
+from app.gateway.wire import Receive, Scope, Send, error_frame
+from app.tasks import describe
+from engine.driver import Answer, Call
+from engine.model import Status
+
+logger = logging.getLogger(__name__)
+
+# What these say holds for one turn; on a socket each frame says it anew (CASES 57).
+_PER_TURN = ("x-codex-turn-metadata", "x-codex-turn-state", "x-codex-window-id")
+
+
+async def serve(
+    context: Context, target: Target, scope: Scope, receive: Receive, send: Send
+) -> None:
+    await receive()  # "websocket.connect"
+    await send({"type": "websocket.accept"})
+    await ClientSocket(context, target, scope, receive, send).serve()
+
+
+class ClientSocket:
+    """One accepted client WebSocket."""
+
+    def __init__(
+        self, context: Context, target: Target, scope: Scope, receive: Receive, send: Send
+    ) -> None:
+        self.id = context.new_id("socket")
+        self.context = context
+        self.target = target
+        self.given = headers.decode(scope["headers"])
+        self.departure = Departure()
+        self.inbox = Inbox(context, target.upstream.name)
+        self._receive = receive
+        self._send = send
+        self._epoch_reset_is_due = True
+
+    async def serve(self) -> None:
+        """Until the client or the tunnel ends it."""
+        reading = self.inbox.read(self._receive, self.departure)
+        reader = self.context.tasks.start(reading, name="client of a WebSocket")
+        try:
+            while (frame := await self.inbox.next()) is not None:
+                if frame.refusal is not None:
+                    await self._refuse(frame)
+                elif frame.is_create:
+                    await self._turn(frame)
+                else:
+                    await tunnel.run(self, frame)
+        except Exception as error:
+            logger.error("client socket %s failed: %s", self.id, describe(error))
+            await self.close(1011)
+        finally:
+            reader.cancel()
+            self.departure.listen(None)
+            self.context.driver.socket_closed(self.id)
+        for frame in self.inbox.left_over():
+            self._record_abandoned(frame)
+        if self.inbox.overflown:
+            await self.close(1008)
+
+    async def send(self, data: bytes) -> None:
+        """One text frame; nothing when the client has left. A slow client slows its caller."""
+        if self.departure.gone:
+            return
+        try:
+            await self._send({"type": "websocket.send", "text": data.decode()})
+        except OSError:  # how servers tell that the client is gone
+            self.departure.left()
+
+    async def close(self, code: int) -> None:
+        with contextlib.suppress(OSError, RuntimeError):  # it may be closed already
+            await self._send({"type": "websocket.close", "code": code})
+        self.inbox.end()
+
+    def identity(self, frame: Frame) -> Identity:
+        return identify(
+            self.context.keys, self.given, frame.fields, headers_are_of_this_request=False
+        )
+
+    def call(self, frame: Frame) -> Call:
+        identity = self.identity(frame)
+        call = call_of(
+            frame.receipt,
+            self.target,
+            frame.body,
+            identity,
+            self.forwarded(frame),
+            transport="ws",
+            socket=self.id,
+            epoch_reset=identity.epoch_reset if self._epoch_reset_is_due else None,
+        )
+        self._epoch_reset_is_due = False  # the header came with the upgrade: it asks for one reset
+        return call
+
+    async def _turn(self, frame: Frame) -> None:
+        call = self.call(frame)
+        try:
+            answer = await run(self.context.driver, call, self.departure)
+            await self._relay(answer)
+        except Exception as error:
+            logger.error("turn %s failed: %s", call.turn_id, describe(error))
+            await self.send(INTERNAL.frame)
+        finally:
+            self.departure.listen(None)
+
+    async def _relay(self, answer: Answer) -> None:
+        if not answer.streamed:
+            await self.send(answer.frame or _as_frame(answer))
+            return
+        async with events_of(answer) as events:
+            async for event in events:
+                if event.data:  # a comment of an HTTP upstream is no frame
+                    await self.send(event.data)
+
+    async def _refuse(self, frame: Frame) -> None:
+        assert frame.refusal is not None
+        record_refusal(self.context, frame.receipt, self.identity(frame), frame.refusal)
+        await self.send(frame.refusal.frame)
+
+    def _record_abandoned(self, frame: Frame) -> None:
+        """A turn that waited when its client left: nothing was sent for it."""
+        if frame.refusal is None and frame.fields.type == "response.create":
+            identity = self.identity(frame)
+            ended = facts(self.context, frame.receipt, identity, Status.CLIENT_CLOSED)
+            self.context.record(ended)
+
+    def forwarded(self, frame: Frame | None = None) -> headers.Headers:
+        """The upgrade's headers, with what they said of its own turn replaced by this frame's."""
+        kept = headers.forwarded(self.given, body_is_read=True)
+        metadata = {} if frame is None else frame.fields.client_metadata
+        fresh = tuple(
+            (name, value)
+            for name in _PER_TURN
+            if isinstance(value := metadata.get(name), str) and value.isprintable()
+        )
+        return tuple(pair for pair in kept if pair[0] not in _PER_TURN) + fresh
+
+
+def _as_frame(answer: Answer) -> bytes:
+    """An answer that is no stream, as the one frame that says the same."""
+    if answer.status < 300:
+        return b'{"type":"response.completed","response":' + answer.body + b"}"
+    return error_frame(answer.status, answer.body)
