@@ -54,7 +54,9 @@ class Tasks:
             pending = set(self._tasks)
             for task in pending:
                 task.cancel()
-            await asyncio.gather(*pending, return_exceptions=True)
+            # Not gather: cancelled itself, it would raise the cancellation of one of its tasks,
+            # and whoever cancelled us would not know it for its own.
+            await asyncio.wait(pending)
 
 
 def describe(error: BaseException) -> str:

@@ -46,6 +46,30 @@ async def test_closing_with_grace_lets_tasks_end_by_themselves():
     assert 7 == task.result()
 
 
+async def test_who_is_cancelled_while_closing_ends_by_that_very_cancellation():
+    tasks = Tasks()
+    stubborn = asyncio.Event()
+
+    async def work():
+        try:
+            await asyncio.Event().wait()
+        finally:
+            stubborn.set()
+            await asyncio.sleep(0)
+
+    async def owner():
+        tasks.start(work(), name="work")
+        await asyncio.sleep(0)
+        await tasks.aclose()
+
+    closing = asyncio.get_running_loop().create_task(owner())
+    await stubborn.wait()
+    closing.cancel("told by the test")
+    with pytest.raises(asyncio.CancelledError, match="told by the test"):
+        await closing
+    await tasks.aclose()
+
+
 async def test_no_task_starts_after_the_end():
     tasks = Tasks()
     await tasks.aclose()
