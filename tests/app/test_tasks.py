@@ -48,23 +48,15 @@ async def test_closing_with_grace_lets_tasks_end_by_themselves():
 
 async def test_who_is_cancelled_while_closing_ends_by_that_very_cancellation():
     tasks = Tasks()
-    stubborn = asyncio.Event()
-
-    async def work():
-        try:
-            await asyncio.Event().wait()
-        finally:
-            stubborn.set()
-            await asyncio.sleep(0)
 
     async def owner():
-        tasks.start(work(), name="work")
+        tasks.start(asyncio.Event().wait(), name="work")
         await asyncio.sleep(0)
+        # Arrives after the task was cancelled and before it could end.
+        asyncio.get_running_loop().call_soon(closing.cancel, "told by the test")
         await tasks.aclose()
 
     closing = asyncio.get_running_loop().create_task(owner())
-    await stubborn.wait()
-    closing.cancel("told by the test")
     with pytest.raises(asyncio.CancelledError, match="told by the test"):
         await closing
     await tasks.aclose()
