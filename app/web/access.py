@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Iterable
-from http.cookies import CookieError, SimpleCookie
 from urllib.parse import quote
 
 from starlette.responses import RedirectResponse
@@ -134,10 +133,10 @@ class Guard:
             return NO_TOKEN
         origin = headers.get("origin")
         if scope["type"] == "websocket":
-            return None if _own(origin, host) else WRONG_ORIGIN
+            return None if same_origin(origin, host) else WRONG_ORIGIN
         if scope["method"] in _SAFE:
             return None
-        if not (bearer if origin is None else _own(origin, host)):
+        if not (bearer if origin is None else same_origin(origin, host)):
             return WRONG_ORIGIN
         kind = (headers.get("content-type") or "").partition(";")[0].strip().lower()
         if kind == "application/json" or (path == "/login" and kind == _FORM):
@@ -167,25 +166,10 @@ class _Headers:
         return values[0] if len(values) == 1 else None
 
     def cookies(self, name: str) -> list[str]:
-        found: list[str] = []
-        for key, value in self._raw:
-            if key != "cookie":
-                continue
-            for part in value.split(";"):
-                try:
-                    cookie = SimpleCookie(part.strip())
-                except CookieError:
-                    continue  # another application's on the same host
-                if name in cookie:
-                    found.append(cookie[name].value)
-        return found
-
-
-def _own(origin: str | None, host: str | None) -> bool:
-    try:
-        return same_origin(origin, host)
-    except ValueError:  # an Origin that is no URL
-        return False
+        """All of that name: another application on the same host may have set one too."""
+        parts = (part for key, value in self._raw if key == "cookie" for part in value.split(";"))
+        pairs = (part.strip().partition("=") for part in parts)
+        return [value for key, _, value in pairs if key == name]
 
 
 def _is_page(scope: Scope, headers: _Headers) -> bool:

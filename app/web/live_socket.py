@@ -39,7 +39,9 @@ async def serve(websocket: WebSocket, hub: Hub, clock: Clock) -> None:
         try:
             await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await tasks.aclose()
+            for task in both:
+                task.cancel()
+            await asyncio.wait(both)
         if client.ended and websocket.application_state is WebSocketState.CONNECTED:
             await websocket.close(GOING_AWAY)
     finally:

@@ -107,6 +107,11 @@ def test_the_cookie_holds_no_token_and_ends_with_its_change():
     assert not Tickets("another", clock).accepts(ticket)
 
 
+def test_without_a_token_nothing_is_the_token():
+    assert not Tickets(None, ManualClock()).accepts_token("")
+    assert not Tickets(None, ManualClock()).accepts_token("None")
+
+
 @pytest.mark.parametrize("change", ["later", "cut", "empty", "foreign"])
 def test_a_forged_cookie_is_refused(change):
     tickets = Tickets(TOKEN, ManualClock())
@@ -122,7 +127,7 @@ def test_a_forged_cookie_is_refused(change):
 
 def test_other_cookies_on_the_same_host_do_not_matter():
     ticket = Tickets(TOKEN, ManualClock()).issue()
-    header = {"cookie": f'odd cookie; a="b; {COOKIE}={ticket}; z=[]'}
+    header = {"cookie": f'odd cookie; a="b; a,b=c; {COOKIE}=old; {COOKIE}={ticket}; z=[]'}
     assert client(TOKEN).get("/api/x", headers=header).text == "in"
 
 
