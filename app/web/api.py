@@ -22,26 +22,32 @@ from app.web.shown import shown
 from app.web.web import Web
 
 DEFAULT_LIMIT = 50
-FILTERS: dict[str, Any] = {
-    "parameters": [
-        {
-            "name": name,
-            "in": "query",
-            "required": False,
-            "schema": {"type": "array", "items": {"type": "string"}}
-            if name not in ("from", "to", "tz", "by", "q")
-            else {"type": "string"},
-        }
-        for name in PARAMETERS
-    ]
-}
-"""The filter grammar for OpenAPI; it is read by ``app.ledger.filters``."""
+_ONCE = frozenset({"from", "to", "tz", "by", "q"})
+
+
+def parameters(*own: str) -> dict[str, Any]:
+    """The filter grammar for OpenAPI, and the names of a route's own parameters.
+
+    It is read by ``app.ledger.filters``, not by the framework, so that a page, an export and an
+    alert cannot understand it differently.
+    """
+    text = {"type": "string"}
+    several = {"type": "array", "items": text}
+    return {
+        "parameters": [
+            {"name": name, "in": "query", "required": False, "schema": schema}
+            for name, schema in [
+                *((name, text if name in _ONCE else several) for name in PARAMETERS),
+                *((name, text) for name in own),
+            ]
+        ]
+    }
 
 
 def router(web: Web) -> APIRouter:
     api = APIRouter(prefix="/api", tags=["api"])
 
-    @api.get("/summary", openapi_extra=FILTERS)
+    @api.get("/summary", openapi_extra=parameters())
     def summary(request: Request) -> JsonAnswer:
         """The figures of a filtered view."""
         view = web.view(request)
@@ -49,7 +55,7 @@ def router(web: Web) -> APIRouter:
         empty = not figures.total and queries.is_empty(web.ledger)
         return JsonAnswer(web.frame(view) | {"ledger": {"empty": empty}} | _summary(figures))
 
-    @api.get("/requests", openapi_extra=FILTERS)
+    @api.get("/requests", openapi_extra=parameters("limit", "cursor"))
     def requests(request: Request) -> JsonAnswer:
         """The ledger, newest first, by pages. Own parameters: `limit`, `cursor`."""
         view = web.view(request, also=("limit", "cursor"))
@@ -65,7 +71,7 @@ def router(web: Web) -> APIRouter:
             }
         )
 
-    @api.get("/dimensions", openapi_extra=FILTERS)
+    @api.get("/dimensions", openapi_extra=parameters())
     def dimensions(request: Request) -> JsonAnswer:
         """What the filter form can offer."""
         view = web.view(request)
@@ -79,7 +85,7 @@ def router(web: Web) -> APIRouter:
             {"charts": [{"slug": entry.slug, "title": entry.title} for entry in CHARTS.values()]}
         )
 
-    @api.get("/charts/{slug}", openapi_extra=FILTERS)
+    @api.get("/charts/{slug}", openapi_extra=parameters())
     def one_chart(slug: str, request: Request) -> JsonAnswer:
         """One chart: figure, table and a sentence."""
         entry = CHARTS.get(slug)

@@ -17,7 +17,7 @@ from starlette.responses import StreamingResponse
 
 from app.errors import BadParameterError
 from app.ledger import csv_export, queries
-from app.web.api import FILTERS
+from app.web.api import parameters
 from app.web.assets import takes_gzip
 from app.web.web import Web
 
@@ -28,14 +28,14 @@ Values = list[tuple[Any, ...]]
 def router(web: Web) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["api"])
 
-    @routes.get("/requests.csv", openapi_extra=_parameters("columns", "bom", "raw"))
+    @routes.get("/requests.csv", openapi_extra=parameters("columns", "bom", "raw"))
     async def csv_file(request: Request) -> StreamingResponse:
         """The rows of a view as CSV (RFC 4180). Own parameters: `columns`, `bom`, `raw`."""
         write = partial(csv_export.write_csv, raw=_flag(request, "raw"), bom=_flag(request, "bom"))
         own = ("columns", "bom", "raw")
         return await _file(web, request, write, own=own, form=("csv", csv_export.CSV_TYPE))
 
-    @routes.get("/requests.jsonl", openapi_extra=_parameters("columns"))
+    @routes.get("/requests.jsonl", openapi_extra=parameters("columns"))
     async def jsonl_file(request: Request) -> StreamingResponse:
         """The rows of a view as one JSON object per line. Own parameter: `columns`."""
         form = ("jsonl", csv_export.JSONL_TYPE)
@@ -88,11 +88,3 @@ def _flag(request: Request, name: str) -> bool:
     if text not in ("", "0", "1"):
         raise BadParameterError(name, f"{name} cannot be {text[:64]!r}.", "It is 0 or 1.")
     return text == "1"
-
-
-def _parameters(*names: str) -> dict[str, Any]:
-    own = [
-        {"name": name, "in": "query", "required": False, "schema": {"type": "string"}}
-        for name in names
-    ]
-    return {"parameters": [*FILTERS["parameters"], *own]}

@@ -305,6 +305,8 @@ def test_openapi_names_every_filter(site):
     schema = site.get("/openapi.json")
     named = {entry["name"] for entry in schema["paths"]["/api/summary"]["get"]["parameters"]}
     assert named == set(PARAMETERS)
+    pages = schema["paths"]["/api/requests"]["get"]["parameters"]
+    assert {entry["name"] for entry in pages} == {*PARAMETERS, "limit", "cursor"}
 
 
 @pytest.mark.parametrize("path", ["summary", "requests", "dimensions", "charts/modes"])
