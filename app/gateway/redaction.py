@@ -17,11 +17,19 @@ _SECRETS = re.compile(
     r"|\bsk-[A-Za-z0-9_-]{6,}"
     r"|\beyJ[A-Za-z0-9_-]{10,}(?:\.[A-Za-z0-9_-]*){0,2}"
     r"|(?P<name>(?:authorization|api[-_]?key|token|secret|password|cookie)[\"']?\s*[:=]\s*)"
-    r"(?:[\"'][^\"']*[\"']|[^\s\"',;&]+)",
+    r"(?:(?:Bearer|Basic)\s+)?(?:[\"'][^\"']*[\"']|[^\s\"',;&]+)",
     re.IGNORECASE,
 )
 _QUERY = re.compile(r"\?[^\s\"']*")
-_GUARDED = ("uvicorn.access", "uvicorn.error", "aiohttp.client", "aiohttp.server", "websockets")
+GUARDED = (
+    "uvicorn.access",
+    "uvicorn.error",
+    "aiohttp.client",
+    "aiohttp.server",
+    "websockets",
+    "websockets.client",
+    "websockets.server",
+)
 
 
 def redact(text: str) -> str:
@@ -58,7 +66,7 @@ def _redacted(value: Any) -> Any:
 
 def install() -> None:
     """Guard the loggers of the libraries that see requests. Calling it again changes nothing."""
-    for name in _GUARDED:
+    for name in GUARDED:
         logger = logging.getLogger(name)
         if not any(isinstance(known, RedactingFilter) for known in logger.filters):
             logger.addFilter(RedactingFilter())

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from app.clock import Clock
+from app.gateway import redaction
 from app.gateway.access import HostPolicy
 from app.gateway.asgi import Gateway
 from app.gateway.upstreams import Upstreams
@@ -47,6 +48,7 @@ def build_gateway(
 ) -> Wired:
     """``on_turn`` gets the facts of every turn, ``on_pass`` upstream and status of every request
     that is passed through. Call it on the event loop that serves."""
+    redaction.install()
     key = keys.derive("engine")
     http, websocket = Http(), WebSockets()
     driver = Driver(

@@ -103,7 +103,7 @@ class ClientSocket:
             self.target,
             frame.body,
             identity,
-            self.forwarded(frame),
+            self.forwarded(),
             transport="ws",
             socket=self.id,
             epoch_reset=identity.epoch_reset if self._epoch_reset_is_due else None,
@@ -143,16 +143,10 @@ class ClientSocket:
             ended = facts(self.context, frame.receipt, identity, Status.CLIENT_CLOSED)
             self.context.record(ended)
 
-    def forwarded(self, frame: Frame | None = None) -> headers.Headers:
-        """The upgrade's headers, with what they said of its own turn replaced by this frame's."""
+    def forwarded(self) -> headers.Headers:
+        """The upgrade's headers, without what they say of the turn that opened the socket."""
         kept = headers.forwarded(self.given, body_is_read=True)
-        metadata = {} if frame is None else frame.fields.client_metadata
-        fresh = tuple(
-            (name, value)
-            for name in _PER_TURN
-            if isinstance(value := metadata.get(name), str) and value.isprintable()
-        )
-        return tuple(pair for pair in kept if pair[0] not in _PER_TURN) + fresh
+        return tuple(pair for pair in kept if pair[0] not in _PER_TURN)
 
 
 def _as_frame(answer: Answer) -> bytes:
