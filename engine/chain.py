@@ -37,7 +37,7 @@ class HeldItem:
         self.echo = held if echo is None else echo
         self.received = received
         self._model_made: bool | None = True if received else None
-        self._echo_key: bytes | None = None
+        self._echo_key: tuple[bytes, str | None] | None = None
 
     def _decoded(self) -> object:
         try:
@@ -52,7 +52,7 @@ class HeldItem:
         return self._model_made
 
     @property
-    def echo_key(self) -> bytes:
+    def echo_key(self) -> tuple[bytes, str | None]:
         if self._echo_key is None:
             self._echo_key = items.echo_key(self._decoded())
         return self._echo_key

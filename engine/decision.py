@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from engine import divergence, items
-from engine.chain import Anchor, Chain, ChainState, Epoch
+from engine.chain import Anchor, Chain, ChainState, Epoch, HeldItem
 from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Evidence, Policy, Reason
 from engine.request import Request, changed_fields
 
@@ -137,16 +137,25 @@ def most_echoed(anchors: Iterable[Anchor], request: Request) -> Anchor | None:
 
     None where it echoes no item of any.
     """
-    sent = {items.echo_key(value) for value in _model_made(request)}
+    sent: dict[bytes, set[str | None]] = {}
+    for value in _model_made(request):
+        digest, id_ = items.echo_key(value)
+        sent.setdefault(digest, set()).add(id_)
     if not sent:
         return None
 
-    def rank(anchor: Anchor) -> tuple[int, float]:
-        echoed = sum(held.echo_key in sent for held in anchor.items if held.model_made)
-        return echoed, anchor.born
+    def echoed(held: HeldItem) -> bool:
+        digest, id_ = held.echo_key
+        ids = sent.get(digest, ())
+        return bool(ids) and (id_ is None or None in ids or id_ in ids)
 
-    best = max(((rank(anchor), anchor) for anchor in anchors), key=lambda r: r[0], default=None)
-    return best[1] if best is not None and best[0][0] > 0 else None
+    # Anchors come in the order in which they were committed; of equals the last one wins.
+    best, most = None, 1
+    for anchor in anchors:
+        count = sum(echoed(held) for held in anchor.items if held.model_made)
+        if count >= most:
+            best, most = anchor, count
+    return best
 
 
 def _model_made(request: Request) -> Iterable[object]:

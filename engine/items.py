@@ -278,8 +278,8 @@ def _reasoning_is_identified(held: dict[str, Any], now: dict[str, Any]) -> bool:
     return any(isinstance(part, dict) and part.get("text") for part in parts)
 
 
-def echo_key(value: Any) -> bytes:
-    """A digest under which a model-made item and its echo are found again, whatever the spelling.
+def echo_key(value: Any) -> tuple[bytes, str | None]:
+    """A digest, and the id, by which a model-made item and its echo are found again.
 
     It serves to tell which anchor a request was meant to extend, never to prove that it does.
     """
@@ -293,7 +293,9 @@ def echo_key(value: Any) -> bytes:
     else:
         core = {"value": value}
     text = json.dumps(core, sort_keys=True, default=_literal, ensure_ascii=True)
-    return hashlib.blake2b(text.encode(), digest_size=16).digest()
+    id_ = value.get("id") if isinstance(value, dict) else None
+    digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+    return digest, id_ if isinstance(id_, str) and id_ else None
 
 
 def _core(key: str, value: Any) -> Any:

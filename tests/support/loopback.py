@@ -1,0 +1,191 @@
+"""The engine on one side, the built-in provider's core on the other, no socket between them."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import json
+from collections.abc import AsyncIterator, Mapping
+from typing import Any
+
+from app.demo.provider.actions import Abort, Close, Hang, Send, Text, Wait
+from app.demo.provider.connection import Connection as Lane
+from app.demo.provider.connection import UpgradeRefused
+from app.demo.provider.core import Provider
+from engine.driver import Answer, Call, Driver, Upstream
+from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
+from engine.model import Policy, TurnFacts
+from tests.support.clock import ManualClock
+
+CREDENTIAL = "Bearer sk-test"
+
+
+class LoopbackConnection:
+    def __init__(self, lane: Lane) -> None:
+        self.lane = lane
+        self._steps: Any = None
+        self._next: Any = None
+        self._lost: int | None = None
+        self.hanging = asyncio.Event()
+
+    @property
+    def closed(self) -> bool:
+        return not self.lane.open
+
+    def drop(self, code: int | None = None) -> None:
+        """The provider ends the connection."""
+        self._lost = code
+        self.lane.close()
+
+    async def send(self, frame: bytes) -> None:
+        if self.closed:
+            raise ConnectionLost(self._lost, sent=False)
+        self._steps = self.lane.handle_frame(frame.decode())
+        self._next = next(self._steps, None)
+
+    async def receive(self) -> bytes:
+        while True:
+            if self._steps is None or self.closed:
+                raise ConnectionLost(self._lost, sent=True)
+            if self._next is None:
+                await asyncio.Event().wait()
+            # One step ahead: the provider is done with a response when it has sent its last event.
+            (_, action), self._next = self._next, next(self._steps, None)
+            match action:
+                case Send(event):
+                    return json.dumps(event).encode()
+                case Text(text):
+                    return text.encode()
+                case Close(code):
+                    self.drop(code)
+                case Abort():
+                    self.drop()
+                case Hang():
+                    self.hanging.set()
+                    await asyncio.Event().wait()
+                case Wait(gate):
+                    opened = asyncio.Event()
+                    gate.on_open(opened.set)
+                    self.hanging.set()
+                    await opened.wait()
+
+    async def ping(self, within: float) -> bool:
+        return not self.closed
+
+    async def close(self) -> None:
+        if self._steps is not None:
+            self._steps.close()
+        self.lane.close()
+
+
+class LoopbackSockets:
+    def __init__(self, core: Provider) -> None:
+        self.core = core
+        self.opened: list[LoopbackConnection] = []
+
+    async def connect(
+        self, url: str, headers: list[tuple[str, str]], within: float
+    ) -> LoopbackConnection:
+        try:
+            lane = self.core.open_connection(headers)
+        except UpgradeRefused as refused:
+            if refused.reply is None:
+                raise ConnectFailed("refused") from refused
+            reply = refused.reply
+            raise UpgradeRejected(reply.status, _pairs(reply.headers), reply.body) from refused
+        connection = LoopbackConnection(lane)
+        self.opened.append(connection)
+        return connection
+
+
+def _pairs(headers: Any) -> list[tuple[str, str]]:
+    given = headers.items() if isinstance(headers, Mapping) else headers
+    return [(name.lower(), value) for name, value in given]
+
+
+class LoopbackAnswer:
+    def __init__(self, reply: Any) -> None:
+        self.reply = reply
+        self.status = reply.status
+        self.headers = _pairs(reply.headers)
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        if self.reply.steps is None:
+            yield self.reply.body
+            return
+        for _, action in self.reply.steps:
+            match action:
+                case Send(event):
+                    data = json.dumps(event)
+                    yield f"event: {event['type']}\ndata: {data}\n\n".encode()
+                case Text(text):
+                    yield f"data: {text}\n\n".encode()
+                case Close():
+                    return
+                case Abort():
+                    raise ConnectionLost(None, sent=True)
+                case Hang() | Wait():
+                    await asyncio.Event().wait()
+
+    async def close(self) -> None:
+        """The core has no connection to give back."""
+
+
+class LoopbackHttp:
+    def __init__(self, core: Provider) -> None:
+        self.core = core
+
+    async def post(
+        self, url: str, headers: list[tuple[str, str]], body: bytes, within: float
+    ) -> LoopbackAnswer:
+        return LoopbackAnswer(self.core.post(headers, body))
+
+
+class Stack:
+    """A driver, the provider behind it, and all facts that came out."""
+
+    def __init__(self, core: Provider, policy: Policy | None = None) -> None:
+        self.core = core
+        self.clock = ManualClock()
+        self.sockets = LoopbackSockets(core)
+        self.facts: list[TurnFacts] = []
+        self.upstream = Upstream("default", "http://provider/v1", policy or Policy())
+        self._ids = itertools.count()
+        self._turns = itertools.count(1)
+        self.driver = Driver(
+            websocket=self.sockets,
+            http=LoopbackHttp(core),
+            clock=self.clock,
+            new_id=lambda prefix: f"{prefix}{next(self._ids)}",
+            key=b"test key",
+            on_turn=self.facts.append,
+        )
+
+    def call(self, body: Mapping[str, Any] | bytes, **more: Any) -> Call:
+        raw = body if isinstance(body, bytes) else json.dumps(body).encode()
+        more.setdefault("headers", (("authorization", CREDENTIAL),))
+        more.setdefault("tenant", "tenant")
+        more.setdefault("session", "s")
+        more.setdefault("upstream", self.upstream)
+        return Call(
+            turn_id=f"turn_{next(self._turns)}",
+            received_at=self.clock.now(),
+            received_mono=self.clock.monotonic(),
+            body=raw,
+            **more,
+        )
+
+    async def answer(self, body: Mapping[str, Any] | bytes, **more: Any) -> Answer:
+        return await self.driver.run(self.call(body, **more))
+
+    async def turn(self, body: Mapping[str, Any] | bytes, **more: Any) -> list[dict[str, Any]]:
+        """Run a turn to its end; returns its events, or the one JSON answer or error."""
+        self.clock.advance(0.001)
+        answer = await self.answer(body, **more)
+        if not answer.streamed:
+            return [json.loads(answer.body)] if answer.body else []
+        return [json.loads(event.data) async for event in answer if event.data]
+
+    @property
+    def last(self) -> TurnFacts:
+        return self.facts[-1]
