@@ -84,6 +84,19 @@ def serve(config: str | None, **flags: Any) -> None:
     server.run(create_app(settings), settings)
 
 
+@main.command()
+@click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True)
+def demo(port: int) -> None:
+    """Show everything at work: sample agents, a provider, three days of sample history.
+
+    Needs no account and no network; the database is thrown away at the end.
+    """
+    from app.demo.run import run  # noqa: PLC0415  (the other commands start without the web)
+    from app.main import create_app  # noqa: PLC0415
+
+    run(create_app, port=port)
+
+
 @main.group()
 def db() -> None:
     """Look after the database."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from fastapi import FastAPI
 from sqlalchemy import Engine
@@ -53,14 +53,22 @@ class Service:
     keys: Keys | None = None
     writer: LedgerWriter | None = None
     gateway: Gateway | None = None
+    sample_upstreams: frozenset[str] = frozenset()
 
 
-def create_app(settings: Settings, *, clock: Clock | None = None) -> FastAPI:
+def create_app(
+    settings: Settings,
+    *,
+    clock: Clock | None = None,
+    sample_upstreams: frozenset[str] = frozenset(),
+) -> FastAPI:
     """The whole service as one ASGI application. It starts and ends with its lifespan.
 
-    Starting raises ``AppError`` where the ledger or its key cannot be used.
+    ``sample_upstreams``: names of upstreams whose answers are made up; their turns are marked
+    ``source = sample``. Starting raises ``AppError`` where the ledger or its key cannot be used.
     """
     service = _service(settings, clock or SystemClock())
+    service.sample_upstreams = sample_upstreams
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
@@ -111,7 +119,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
         settings,
         keys,
         service.clock,
-        on_turn=_recorder(settings, keys, writer),
+        on_turn=_recorder(settings, keys, writer, service.sample_upstreams),
         on_pass=web.telemetry.passed,
     )
     service.gateway = wired.gateway
@@ -132,13 +140,17 @@ def _open_ledger(settings: Settings) -> tuple[Keys, Engine]:
     return keys, engine
 
 
-def _recorder(settings: Settings, keys: Keys, writer: LedgerWriter) -> Callable[[TurnFacts], None]:
+def _recorder(
+    settings: Settings, keys: Keys, writer: LedgerWriter, samples: frozenset[str]
+) -> Callable[[TurnFacts], None]:
     def pseudonym(name: str) -> str:
         return keys.hmac("name", name)
 
     hashed = pseudonym if settings.pseudonymize else None
 
     def record(facts: TurnFacts) -> None:
+        if facts.upstream in samples:
+            facts = replace(facts, source="sample")
         writer.record(to_row(facts, gateway_version=VERSION, pseudonymize=hashed))
 
     return record
