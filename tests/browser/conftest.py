@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -58,16 +59,21 @@ def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[LiveServer]:
-    """The same day, for a test that writes."""
-    with serve(tmp_path, history(to_ms(START))) as opened:
-        yield opened
+def servers() -> Iterator[ExitStack]:
+    """Servers of one test. Pages depend on it too, so that they are closed before these stop."""
+    with ExitStack() as stack:
+        yield stack
 
 
 @pytest.fixture
-def empty_server(tmp_path: Path) -> Iterator[LiveServer]:
-    with serve(tmp_path) as opened:
-        yield opened
+def server(servers: ExitStack, tmp_path: Path) -> LiveServer:
+    """The same day, for a test that writes."""
+    return servers.enter_context(serve(tmp_path, history(to_ms(START))))
+
+
+@pytest.fixture
+def empty_server(servers: ExitStack, tmp_path: Path) -> LiveServer:
+    return servers.enter_context(serve(tmp_path))
 
 
 @dataclass
@@ -92,7 +98,7 @@ OpenPage = Callable[..., tuple[Page, Watch]]
 
 
 @pytest.fixture
-def open_page(browser: Browser) -> Iterator[OpenPage]:
+def open_page(browser: Browser, servers: ExitStack) -> Iterator[OpenPage]:
     """``open_page(width=…, theme=…)`` gives a page and its watch; all are checked at the end."""
     opened: list[tuple[Any, Watch]] = []
 

@@ -110,7 +110,9 @@ def test_no_chart_offers_to_upload_itself(open_page, seeded):
         ".modebar-btn", "buttons => buttons.map(button => button.dataset.title)"
     )
     assert "Download plot as a PNG" in titles
-    assert [] == [title for title in titles if re.search("cloud|share|studio", title, re.IGNORECASE)]
+    assert [] == [
+        title for title in titles if re.search("cloud|share|studio", title, re.IGNORECASE)
+    ]
 
 
 def test_a_bucket_without_turns_is_a_gap_in_the_line(open_page, empty_server):

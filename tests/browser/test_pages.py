@@ -173,18 +173,18 @@ def test_times_are_shown_in_the_chosen_zone(open_page, seeded):
 # --- access ---------------------------------------------------------------------------------
 
 
-def test_with_a_token_the_page_leads_through_the_log_in_form(open_page, tmp_path):
-    with serve(tmp_path, token="open-sesame") as protected:
-        page, watch = open_page()
-        watch.allow("status 401", "401 (Unauthorized)")
-        page.goto(f"{protected.url}/requests")
-        expect(page.get_by_role("heading", name="Log in")).to_be_visible()
-        page.get_by_label("Token").fill("wrong")
-        page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("alert")).to_contain_text("not the token")
-        page.get_by_label("Token").fill("open-sesame")
-        page.get_by_role("button", name="Log in").click()
-        expect(page.get_by_role("heading", level=1, name="Requests")).to_be_visible()
-        expect(page.get_by_text("Live", exact=True)).to_be_visible()
-        page.get_by_role("button", name="Log out").click()
-        expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+def test_with_a_token_the_page_leads_through_the_log_in_form(open_page, servers, tmp_path):
+    protected = servers.enter_context(serve(tmp_path, token="open-sesame"))
+    page, watch = open_page()
+    watch.allow("status 401", "401 (Unauthorized)")
+    page.goto(f"{protected.url}/requests")
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()
+    page.get_by_label("Token").fill("wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not the token")
+    page.get_by_label("Token").fill("open-sesame")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", level=1, name="Requests")).to_be_visible()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_role("heading", name="Log in")).to_be_visible()

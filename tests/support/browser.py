@@ -77,7 +77,8 @@ def history(end: int, *, hours: float = 24.0, seed: int = 7) -> list[TurnRow]:
 
 def _turns(agent: Agent, end: int, hours: float, dice: random.Random) -> Iterator[dict[str, Any]]:
     at = end - hours * HOUR + dice.uniform(0, 30) * MINUTE
-    items, tokens, epoch, epoch_turn, running = 0, 0, 0, 0, 0
+    items, tokens, epoch, epoch_turn, running, number = 0, 0, 0, 0, 0, 0
+    full_at = 0.0
     while True:
         # agents work in bursts, and at night less
         at += dice.expovariate(1 / agent.pause) * MINUTE
@@ -87,6 +88,8 @@ def _turns(agent: Agent, end: int, hours: float, dice: random.Random) -> Iterato
             return
         new = dice.choice((1, 2, 2, 3, 4))
         fresh = running == 0
+        if fresh:
+            number, full_at = number + 1, dice.choice((7_000, 60_000, 120_000, 240_000))
         reset = bool(agent.summarizes) and epoch_turn >= agent.summarizes
         if fresh or reset:
             items, tokens = (4, 6_000) if fresh else (8, 14_000)
@@ -95,9 +98,10 @@ def _turns(agent: Agent, end: int, hours: float, dice: random.Random) -> Iterato
         tokens += int(dice.uniform(350, 2_600))
         running += 1
         epoch_turn += 1
-        yield _turn(agent, int(at), end, dice, items, tokens, new, epoch, epoch_turn, fresh, reset)
+        row = _turn(agent, int(at), end, dice, items, tokens, new, epoch, epoch_turn, fresh, reset)
+        yield row | {"session": agent.session if number == 1 else f"{agent.session}-{number}"}
         items += dice.choice((1, 2))
-        if tokens > 240_000:
+        if tokens > full_at:
             running = 0
 
 
@@ -107,7 +111,6 @@ def _turn(
 ) -> dict[str, Any]:  # fmt: skip
     row: dict[str, Any] = {
         "started_at": at,
-        "session": agent.session,
         "client": agent.client,
         "client_version": agent.version,
         "client_transport": agent.transport,

@@ -102,10 +102,10 @@ async function load() {
   if (key !== shown) main.setAttribute("aria-busy", "true");
   try {
     const query = apiQuery(view);
-    // charts are asked for at once, told when the figures stand
-    const charts = panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal));
-    for (const chart of charts) chart.catch(() => undefined);
+    // figures first, alone: seven charts at the same time would hold them up
     const summary = await get("/api/summary", query, signal);
+    const charts = summary.turns.total ? panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal)) : [];
+    for (const chart of charts) chart.catch(() => undefined);
     since = summary.range.from;
     toolbar.resolved(summary.range);
     const empty = showEmpty(summary.ledger.empty, summary.turns.total, toolbar);
