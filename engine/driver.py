@@ -11,11 +11,9 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from typing import NamedTuple
 
-from engine import decision, digests, failures, handshake
-from engine.chain import Anchor, Chain, Epoch, stage
+from engine import failures, handshake
+from engine.chain import Chain, stage
 from engine.errors import (
     ConnectFailed,
     ConnectionLost,
@@ -24,10 +22,11 @@ from engine.errors import (
     UpstreamError,
 )
 from engine.failures import Remedy
-from engine.health import Health
-from engine.model import ColdCause, EpochReason, Kind, Mode, Reason, TurnFacts
+from engine.keeper import Keeper
+from engine.model import ColdCause, Kind, Mode, Reason, TurnFacts
+from engine.outcome import Again, Answer, Ended, OverHttp, chained, lost, name_of, nested
 from engine.request import Request, own_copy, split
-from engine.sessions import Bounds, Scope, Sessions
+from engine.sessions import Bounds, Sessions
 from engine.stream import Fold
 from engine.transports.base import Clock, Connection, HttpTransport, WebSocketTransport
 from engine.turn import (
@@ -36,7 +35,6 @@ from engine.turn import (
     Turn,
     Upstream,
     error_body_code,
-    expand,
     facts,
     is_understood,
     kind_of,
@@ -48,97 +46,6 @@ __all__ = ["Answer", "Call", "Driver", "Event", "Upstream"]
 _log = logging.getLogger("warmline.engine")
 _MAX_HELD_BACK = 64
 """How many private events may come before the response's first one; then all is relayed."""
-
-
-@dataclass(slots=True, eq=False)
-class Answer:
-    """What the client is answered. Iterate it if ``streamed``, else ``body`` is complete.
-
-    ``frame`` is the provider's own error frame for a client WebSocket, to be relayed as it is.
-    """
-
-    turn_id: str
-    mode: Mode | None
-    reason: Reason | None
-    status: int
-    headers: list[tuple[str, str]]
-    body: bytes = b""
-    frame: bytes | None = None
-    events: AsyncIterator[Event] | None = None
-    client_left: Callable[[], None] = lambda: None
-    """Call it when the client has gone, and keep iterating: the driver drains within its bound."""
-
-    @property
-    def streamed(self) -> bool:
-        return self.events is not None
-
-    def __aiter__(self) -> AsyncIterator[Event]:
-        assert self.events is not None
-        return self.events
-
-
-class _OverHttp(Exception):
-    """The turn has to go over HTTP, for this reason."""
-
-    def __init__(self, reason: Reason, cause: str | None) -> None:
-        super().__init__(reason)
-        self.reason, self.cause = reason, cause
-
-
-class _Again(Exception):
-    """The turn was provably not processed: once more, in full, on a fresh connection."""
-
-    def __init__(self, cold: ColdCause, reason: Reason, cause: str | None) -> None:
-        super().__init__(reason)
-        self.cold, self.reason, self.cause = cold, reason, cause
-
-
-class _Ended(Exception):
-    """The turn ends here with an answer that is no stream."""
-
-    def __init__(
-        self,
-        status: int,
-        body: bytes,
-        headers: list[tuple[str, str]] | None = None,
-        frame: bytes | None = None,
-    ) -> None:
-        super().__init__(status)
-        self.status, self.body, self.headers, self.frame = status, body, headers or [], frame
-
-
-def _lost(turn: Turn, cause: str) -> _Ended:
-    """The upstream was lost before anything was answered; what it did with the turn is unknown."""
-    turn.error_code = cause
-    timed_out = cause.endswith("timeout")
-    message = "The upstream did not answer in time." if timed_out else "The upstream was lost."
-    status = 504 if timed_out else 502
-    return _Ended(status, failures.synthetic(status, cause, message))
-
-
-def _name(error: BaseException) -> str:
-    """What may be logged of an exception: its text may repeat what was sent."""
-    return type(error).__name__
-
-
-def _nested(event: Event) -> Event:
-    """An error in the middle of a stream, for a client socket: flatter ones hang Codex."""
-    failure = failures.read(event.data)
-    return event if failure.has_status else Event(failure.frame())
-
-
-async def _chained(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[Event]:
-    if first is not None:
-        yield first
-    async for event in rest:
-        yield event
-
-
-class _Decision(NamedTuple):
-    """A plan, and the session that the turn belongs to by it."""
-
-    plan: decision.Plan
-    session: str
 
 
 class Driver:
@@ -157,9 +64,9 @@ class Driver:
     ) -> None:
         self._websocket, self._http, self._clock = websocket, http, clock
         self._new_id, self._key, self._on_turn = new_id, key, on_turn
-        self.sessions = Sessions(bounds or Bounds())
-        self._health = Health()
-        self._connections: dict[str, Connection] = {}
+        self._keeper = Keeper(
+            clock=clock, new_id=new_id, key=key, close=self._close_later, bounds=bounds or Bounds()
+        )
         self._active: dict[str, Turn] = {}
         self._timers: dict[str, asyncio.Timeout] = {}
         self._closing: set[asyncio.Task[None]] = set()
@@ -170,15 +77,15 @@ class Driver:
         self._active[call.turn_id] = turn
         try:
             return await self._answer(turn)
-        except _Ended as end:
+        except Ended as end:
             return self._finish(turn, end)
         except asyncio.CancelledError:
             turn.gone = True
-            self._abandon(turn, ColdCause.AFTER_CANCEL)
+            self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
             self._emit(turn)
             raise
         except Exception as error:  # an internal fault must not be the client's
-            _log.error("internal error in turn %s: %s", call.turn_id, _name(error))
+            _log.error("internal error in turn %s: %s", call.turn_id, name_of(error))
             return await self._let_through(turn)
 
     def client_left(self, turn_id: str) -> None:
@@ -200,13 +107,23 @@ class Driver:
     def reset_epoch(self, tenant: str, upstream: str, session: str, reason: str) -> None:
         """Make a session's anchors cold; its next turn goes in full and says why (DESIGN 4.6)."""
         scope = self.sessions.scope((tenant, upstream, session))
-        self._close(self.sessions.reset(scope, session, reason))
+        self._keeper.close(self.sessions.reset(scope, session, reason))
+
+    @property
+    def sessions(self) -> Sessions:
+        """The registry of anchors and chains."""
+        return self._keeper.sessions
+
+    def _close_later(self, connection: Connection) -> None:
+        task = asyncio.get_running_loop().create_task(connection.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
 
     async def aclose(self) -> None:
         """Close all upstream connections."""
-        for connection in list(self._connections.values()):
+        for connection in list(self._keeper.connections.values()):
             await connection.close()
-        self._connections.clear()
+        self._keeper.connections.clear()
         if self._closing:
             await asyncio.wait(self._closing)
 
@@ -235,80 +152,28 @@ class Driver:
         if turn.kind is Kind.WARMUP and call.transport != "ws":
             return await self._unchanged(turn, Reason.CONTINUATION_OFF)
         named = request.text("previous_response_id")
-        if named is not None and not self._expand(turn, named):
+        if named is not None and not self._keeper.expand(turn, named):
             if call.transport == "ws":
                 return await self._client_anchored(turn, named)
             return await self._unchanged(turn, Reason.CLIENT_ANCHORED)
         if call.epoch_reset:
-            name = turn.session or self._decide(turn, turn.scope.epoch("")).session
-            self._close(self.sessions.reset(turn.scope, name, call.epoch_reset))
-        self._settle(turn)
-        blocked = self._health.blocked(call.tenant, call.upstream.name, self._clock.monotonic())
+            name = turn.session or self._keeper.decide(turn, turn.scope.epoch("")).session
+            self._keeper.close(self.sessions.reset(turn.scope, name, call.epoch_reset))
+        self._keeper.settle(turn)
+        blocked = self._keeper.health.blocked(
+            call.tenant, call.upstream.name, self._clock.monotonic()
+        )
         try:
             if blocked is not None:
-                raise _OverHttp(*blocked)
+                raise OverHttp(*blocked)
             return await self._over_websocket(turn)
-        except _OverHttp as other:
+        except OverHttp as other:
             return await self._over_http(turn, other.reason, other.cause)
-
-    def _expand(self, turn: Turn, named: str) -> bool:
-        """Expand a request that names an anchor of ours; False where it is to go as it is."""
-        found = self.sessions.find(named)
-        if found is None:
-            return False
-        (tenant, upstream, _), anchor = found
-        if tenant != turn.call.tenant:
-            # Another tenant's id does not exist, as far as this tenant can tell.
-            turn.refused = True
-            raise _Ended(400, failures.not_found(named))
-        if upstream != turn.call.upstream.name or anchor.stored or anchor.opaque:
-            return False
-        turn.request = expand(turn.understood, anchor)
-        turn.anchored = True
-        if turn.call.session is None:
-            turn.session = anchor.session
-        return True
-
-    def _decide(self, turn: Turn, epoch: Epoch) -> _Decision:
-        plan = decision.decide(
-            list(turn.scope.anchors.values()),
-            turn.understood,
-            turn.call.upstream.policy,
-            epoch,
-            decision.Asker(turn.call.socket, self._handshake(turn)[1], self._key),
-        )
-        session = turn.call.session or (plan.compared.session if plan.compared else turn.session)
-        return _Decision(plan, session or self._new_id("anon-"))
-
-    def _handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
-        call = turn.call
-        headers = handshake.handshake(call.headers)
-        return headers, handshake.identity(call.tenant, call.upstream.name, headers, self._key)
-
-    def _settle(self, turn: Turn) -> None:
-        """Decide, after taking note of what ended meanwhile; fix session, epoch and reason."""
-        now, policy = self._clock.monotonic(), turn.call.upstream.policy
-        for chain in list(turn.scope.chains.values()):
-            connection = self._connections.get(chain.connection)
-            if chain.state.value != "idle":
-                continue
-            if connection is None or connection.closed:
-                self._retire(turn.scope, chain, ColdCause.CLOSED)
-            elif now - chain.opened >= policy.max_connection_age:
-                session = chain.anchor.session if chain.anchor else turn.session
-                turn.scope.epoch(session).reset(EpochReason.CONNECTION_AGE)
-                self._retire(turn.scope, chain, ColdCause.EPOCH_RESET, EpochReason.CONNECTION_AGE)
-        epoch = turn.scope.epoch(turn.session) if turn.session else Epoch()
-        made = self._decide(turn, epoch)
-        turn.plan, turn.session = made.plan, made.session
-        turn.resets = turn.scope.resets
-        turn.epoch = turn.scope.epoch(turn.session).next_turn()
-        turn.reason, turn.fallback = made.plan.reason, made.plan.fallback
 
     # --- over a WebSocket ---------------------------------------------------------------------
 
     async def _over_websocket(self, turn: Turn) -> Answer:
-        again: _Again | None = None
+        again: Again | None = None
         while True:
             try:
                 await self._acquire(turn, fresh=again is not None)
@@ -317,10 +182,10 @@ class Driver:
                     if turn.plan is not None and turn.plan.candidates:
                         turn.reason = again.reason
                 return await self._send(turn)
-            except _Again as failed:
-                self._abandon(turn, failed.cold)
+            except Again as failed:
+                self._keeper.abandon(turn, failed.cold)
                 if again is not None or turn.gone:
-                    raise _lost(turn, failed.cause or "connection_lost") from failed
+                    raise lost(turn, failed.cause or "connection_lost") from failed
                 again = failed
                 turn.fold = Fold()
 
@@ -332,13 +197,13 @@ class Driver:
             chain = turn.plan.candidates[0]
             idle = self._clock.monotonic() - chain.last_used
             chain.stage(self._clock.monotonic())
-            connection = self._connections[chain.connection]
+            connection = self._keeper.connections[chain.connection]
             alive = idle <= policy.ping_idle_after or await connection.ping(policy.ping_timeout)
             if alive and not connection.closed and chain.anchor is not None:
                 turn.chain, turn.extended = chain, chain.anchor
                 break
-            self._retire(turn.scope, chain, ColdCause.CLOSED)
-            self._settle(turn)
+            self._keeper.retire(turn.scope, chain, ColdCause.CLOSED)
+            self._keeper.settle(turn)
         if turn.extended is None:
             await self._open(turn)
         turn.staged = stage(turn.understood.items, own_copy(turn.understood.fields), turn.extended)
@@ -349,9 +214,9 @@ class Driver:
         call, policy = turn.call, turn.call.upstream.policy
         room = self.sessions.make_room()
         if room is None:
-            raise _OverHttp(Reason.WS_UNAVAILABLE, "no_connection_free")
-        self._close(room)
-        headers, identity = self._handshake(turn)
+            raise OverHttp(Reason.WS_UNAVAILABLE, "no_connection_free")
+        self._keeper.close(room)
+        headers, identity = self._keeper.handshake(turn)
         began = self._clock.monotonic()
         connection: Connection | None = None
         for last in (False, True):
@@ -363,9 +228,9 @@ class Driver:
             except UpgradeRejected as error:
                 self._upgrade_rejected(turn, error, last=last)
             except ConnectFailed as error:
-                self._lost_one(turn)
+                self._keeper.lost_one(turn)
                 if last:
-                    raise _OverHttp(Reason.WS_UNAVAILABLE, "connect_failed") from error
+                    raise OverHttp(Reason.WS_UNAVAILABLE, "connect_failed") from error
         assert connection is not None
         now = self._clock.monotonic()
         turn.connect_ms = (turn.connect_ms or 0.0) + (now - began) * 1000
@@ -376,7 +241,7 @@ class Driver:
             opened=now,
             last_used=now,
         )
-        self._connections[chain.connection] = connection
+        self._keeper.connections[chain.connection] = connection
         turn.scope.chains[chain.id] = chain
         turn.chain = chain
 
@@ -385,27 +250,21 @@ class Driver:
         call = turn.call
         if error.status in (401, 429):
             turn.fold.error = {"code": error_body_code(error.body)}
-            raise _Ended(error.status, error.body, end_to_end(error.headers)) from error
+            raise Ended(error.status, error.body, end_to_end(error.headers)) from error
         if error.status >= 500:
-            self._lost_one(turn)
+            self._keeper.lost_one(turn)
             if last:
-                raise _OverHttp(Reason.WS_UNAVAILABLE, f"upgrade_{error.status}") from error
+                raise OverHttp(Reason.WS_UNAVAILABLE, f"upgrade_{error.status}") from error
             return
         cause = f"upgrade_{error.status}"
         policy, now = call.upstream.policy, self._clock.monotonic()
-        self._health.rejected(call.tenant, call.upstream.name, cause, policy, now)
-        raise _OverHttp(Reason.WS_REJECTED, cause) from error
-
-    def _lost_one(self, turn: Turn) -> None:
-        call = turn.call
-        self._health.lost(
-            call.tenant, call.upstream.name, call.upstream.policy, self._clock.monotonic()
-        )
+        self._keeper.health.rejected(call.tenant, call.upstream.name, cause, policy, now)
+        raise OverHttp(Reason.WS_REJECTED, cause) from error
 
     async def _send(self, turn: Turn) -> Answer:
         request, chain, extended = turn.understood, turn.chain, turn.extended
         assert chain is not None
-        connection = self._connections[chain.connection]
+        connection = self._keeper.connections[chain.connection]
         proven = 0 if extended is None else len(extended.items)
         whole = extended is None and not turn.anchored
         frame = request.frame(
@@ -415,11 +274,11 @@ class Driver:
             client_metadata=self._client_metadata(turn),
         )
         if len(frame) > turn.call.upstream.policy.max_frame_bytes:
-            self._give_back(turn)
-            raise _OverHttp(Reason.PAYLOAD_TOO_LARGE, "frame_size")
+            self._keeper.give_back(turn)
+            raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "frame_size")
         if turn.gone:
-            self._give_back(turn)
-            raise _Ended(499, b"")
+            self._keeper.give_back(turn)
+            raise Ended(499, b"")
         turn.mode = Mode.WS_FULL if extended is None else Mode.WS_INCREMENTAL
         turn.items_sent = len(request.items) - proven
         turn.previous_response_id = None if extended is None else extended.response_id
@@ -432,10 +291,10 @@ class Driver:
             await connection.send(frame)
         except ConnectionLost as error:
             turn.attempts -= 1
-            self._lost_one(turn)
+            self._keeper.lost_one(turn)
             if error.code == 1009:
-                raise _OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
-            raise _Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
+                raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
+            raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
         turn.bytes_sent += len(frame)
         wire = SocketWire(connection)
         held_back = await self._first(turn, wire, continued=turn.extended is not None)
@@ -448,17 +307,17 @@ class Driver:
             try:
                 event = await self._next(turn, wire, policy.first_event_timeout)
             except ConnectionLost as error:
-                self._lost_one(turn)
+                self._keeper.lost_one(turn)
                 if error.code == 1009:
-                    self._abandon(turn, ColdCause.CLOSED)
-                    raise _OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
+                    self._keeper.abandon(turn, ColdCause.CLOSED)
+                    raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
                 if policy.retry_ambiguous:
-                    raise _Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
-                self._abandon(turn, ColdCause.CLOSED)
-                raise _lost(turn, "connection_lost") from error
+                    raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
+                self._keeper.abandon(turn, ColdCause.CLOSED)
+                raise lost(turn, "connection_lost") from error
             except TimeoutError as error:
-                self._abandon(turn, ColdCause.AFTER_TIMEOUT)
-                raise _lost(turn, "first_event_timeout") from error
+                self._keeper.abandon(turn, ColdCause.AFTER_TIMEOUT)
+                raise lost(turn, "first_event_timeout") from error
             if turn.first_event_ms is None:
                 turn.first_event_ms = turn.since(self._clock.monotonic())
             kind = turn.fold.feed(event.data)
@@ -474,16 +333,16 @@ class Driver:
         failure = failures.read(data)
         remedy = failure.remedy(continued=continued)
         if remedy is Remedy.NOT_FOUND:
-            raise _Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
+            raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
         if remedy is Remedy.LIMIT_REACHED and turn.attempts < 2:
-            raise _Again(ColdCause.LIMIT_REACHED, Reason.CONNECTION_LOST, "limit_reached")
+            raise Again(ColdCause.LIMIT_REACHED, Reason.CONNECTION_LOST, "limit_reached")
         if remedy is Remedy.SERVER_ERROR and turn.attempts < 2:
-            raise _Again(ColdCause.AFTER_FAILED, Reason.CONNECTION_LOST, "server_error")
+            raise Again(ColdCause.AFTER_FAILED, Reason.CONNECTION_LOST, "server_error")
         if kind == "error":
-            self._abandon(turn, ColdCause.AFTER_FAILED)
+            self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
             headers = [("retry-after", failure.retry_after)] if failure.retry_after else []
             shaped = failure.has_status and b'"error"' in data
-            raise _Ended(failure.status, failure.body, headers, data if shaped else failure.frame())
+            raise Ended(failure.status, failure.body, headers, data if shaped else failure.frame())
 
     def _client_metadata(self, turn: Turn) -> bytes | None:
         raw = turn.understood.fields.get("client_metadata")
@@ -530,8 +389,8 @@ class Driver:
         found = self.sessions.find(named)
         anchor = found[1] if found is not None else None
         chain = anchor.chain if anchor is not None else None
-        connection = self._connections.get(chain.connection) if chain is not None else None
-        _, identity = self._handshake(turn)
+        connection = self._keeper.connections.get(chain.connection) if chain is not None else None
+        _, identity = self._keeper.handshake(turn)
         usable = connection is not None and not connection.closed
         try:
             if chain is not None and usable and chain.free_for(turn.call.socket, identity):
@@ -539,7 +398,7 @@ class Driver:
                 turn.chain = chain
             else:
                 await self._open(turn)
-        except _OverHttp:
+        except OverHttp:
             return await self._unchanged(turn, Reason.CLIENT_ANCHORED)
         assert turn.chain is not None
         turn.mode, turn.previous_response_id = Mode.WS_INCREMENTAL, named
@@ -548,27 +407,29 @@ class Driver:
             None, named, keep_stream=True, client_metadata=self._client_metadata(turn)
         )
         try:
-            return await self._exchange(turn, self._connections[turn.chain.connection], frame)
-        except _Again as failed:
+            return await self._exchange(
+                turn, self._keeper.connections[turn.chain.connection], frame
+            )
+        except Again as failed:
             # Without its anchor the frame would mean something else: it is never sent again.
-            self._abandon(turn, failed.cold)
-            raise _lost(turn, failed.cause or "connection_lost") from failed
-        except _OverHttp:
+            self._keeper.abandon(turn, failed.cold)
+            raise lost(turn, failed.cause or "connection_lost") from failed
+        except OverHttp:
             return await self._unchanged(turn, Reason.CLIENT_ANCHORED)
 
     async def _let_through(self, turn: Turn) -> Answer:
         """An internal fault: the original request, in full, if nothing was answered yet."""
-        self._abandon(turn, ColdCause.AFTER_FAILED)
+        self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
         turn.extended, turn.staged, turn.fold, turn.chain = None, None, Fold(), None
         try:
             if turn.attempts:
-                raise _lost(turn, "internal_error")
+                raise lost(turn, "internal_error")
             return await self._unchanged(turn, Reason.INTERNAL_ERROR)
-        except _Ended as end:
+        except Ended as end:
             return self._finish(turn, end)
         except Exception as error:
-            _log.error("turn %s could not be let through: %s", turn.call.turn_id, _name(error))
-            return self._finish(turn, _lost(turn, "internal_error"))
+            _log.error("turn %s could not be let through: %s", turn.call.turn_id, name_of(error))
+            return self._finish(turn, lost(turn, "internal_error"))
 
     async def _post(self, turn: Turn, body: bytes) -> Answer:
         call, policy = turn.call, turn.call.upstream.policy
@@ -586,11 +447,11 @@ class Driver:
                     call.upstream.http_url, headers, body, policy.connect_timeout
                 )
         except ConnectFailed as error:
-            raise _lost(turn, f"connect_{error.cause}") from error
+            raise lost(turn, f"connect_{error.cause}") from error
         except ConnectionLost as error:
-            raise _lost(turn, "connection_lost") from error
+            raise lost(turn, "connection_lost") from error
         except TimeoutError as error:
-            raise _lost(turn, "first_event_timeout") from error
+            raise lost(turn, "first_event_timeout") from error
         turn.bytes_sent += len(body)
         turn.http_status = answer.status
         passed = end_to_end(answer.headers)
@@ -600,10 +461,10 @@ class Driver:
         try:
             whole = await self._next_all(turn, wire)
         except (ConnectionLost, TimeoutError) as error:
-            raise _lost(turn, "connection_lost") from error
+            raise lost(turn, "connection_lost") from error
         if answer.status != 200:
             turn.error_code = error_body_code(whole) or f"http_{answer.status}"
-            raise _Ended(answer.status, whole, passed)
+            raise Ended(answer.status, whole, passed)
         turn.first_event_ms = turn.since(self._clock.monotonic())
         turn.fold.feed_response(whole)
         self._conclude(turn)
@@ -624,7 +485,7 @@ class Driver:
         if turn.call.transport != "http":
             first = await anext(events, None)
             answer = self._plain(turn, status, b"", headers)
-            answer.events = _chained(first, events)
+            answer.events = chained(first, events)
             answer.client_left = lambda: self.client_left(turn.call.turn_id)
             return answer
         last = Event(b"")
@@ -653,14 +514,14 @@ class Driver:
                     kind = turn.fold.feed(event.data)
                     self._note(turn)
                     if kind == "error" and turn.call.transport == "ws":
-                        event = _nested(event)
+                        event = nested(event)
                 yield event
             async for event in wire.rest():
                 yield event
         finally:
             if not turn.ended:
                 turn.gone = turn.gone or turn.lost is None
-                self._abandon(turn, ColdCause.AFTER_CANCEL)
+                self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
                 self._emit(turn)
             await wire.close()
 
@@ -680,9 +541,9 @@ class Driver:
         timed_out = isinstance(error, TimeoutError)
         turn.lost = "idle_timeout" if timed_out else "connection_lost"
         if not turn.gone and turn.chain is not None:
-            self._lost_one(turn)
+            self._keeper.lost_one(turn)
         cold = ColdCause.AFTER_TIMEOUT if timed_out else ColdCause.CLOSED
-        self._abandon(turn, ColdCause.AFTER_CANCEL if turn.gone else cold)
+        self._keeper.abandon(turn, ColdCause.AFTER_CANCEL if turn.gone else cold)
         self._emit(turn)
         return Event(
             failures.failed_event(
@@ -715,106 +576,15 @@ class Driver:
         turn.ended = True
         try:
             if fold.commits:
-                self._commit(turn)
+                self._keeper.commit(turn)
                 if turn.chain is not None:
-                    self._health.succeeded(call.tenant, call.upstream.name)
+                    self._keeper.health.succeeded(call.tenant, call.upstream.name)
             else:
-                self._abandon(turn, ColdCause.AFTER_FAILED)
+                self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
         except Exception as error:  # the answer is the client's whatever happens here
-            _log.error("turn %s left no anchor: %s", call.turn_id, _name(error))
-            self._abandon(turn, ColdCause.AFTER_FAILED)
+            _log.error("turn %s left no anchor: %s", call.turn_id, name_of(error))
+            self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
         self._emit(turn)
-
-    def _commit(self, turn: Turn) -> None:
-        call, scope, chain = turn.call, turn.scope, turn.chain
-        now, policy = self._clock.monotonic(), call.upstream.policy
-        anchor = self._anchor(turn)
-        cold = self._flaw(turn)
-        if chain is not None and (anchor is None or cold is not None):
-            # The connection's latest response is one that nothing may hang on.
-            self._retire(scope, chain, cold or ColdCause.SUPERSEDED)
-        elif chain is not None:
-            if chain.anchor is not None:
-                self.sessions.superseded(chain.anchor.size)
-            chain.commit(anchor, now)
-            chain.leased_by = call.socket
-        if anchor is not None:
-            if chain is None or cold is not None:
-                anchor.cool(cold or ColdCause.HTTP)
-            self.sessions.add(scope, anchor)
-        if turn.kind is Kind.COMPACTION:
-            scope.epoch(turn.session).reset(EpochReason.COMPACTION)
-        elif turn.kind is Kind.GENERATION and not (anchor is not None and anchor.opaque):
-            full = scope.epoch(turn.session).commit(policy.epoch_turns)
-            if full:
-                self._close(self.sessions.reset(scope, turn.session, EpochReason.TURN_COUNT))
-        if turn.resets != scope.resets and anchor is not None and anchor.chain is not None:
-            self._retire(scope, anchor.chain, ColdCause.EPOCH_RESET, EpochReason.MANUAL)
-        self._close(self.sessions.trim(scope))
-
-    def _anchor(self, turn: Turn) -> Anchor | None:
-        """What the turn leaves; None for compactions and for baselines that nobody knows."""
-        fold, staged = turn.fold, turn.staged
-        if turn.kind is Kind.COMPACTION:
-            return None
-        opaque = staged is None
-        if opaque and turn.chain is None:
-            return None
-        baseline, digest = (
-            ((), digests.EMPTY) if staged is None else staged.baseline(fold.outputs, self._key)
-        )
-        store = turn.understood.value("store")
-        return Anchor(
-            id=self._new_id("an_"),
-            response_id=fold.response_id or "",
-            session=turn.session,
-            fields={} if staged is None else staged.fields,
-            items=baseline,
-            digest=digest,
-            epoch=turn.epoch[0] if turn.epoch else 1,
-            born=self._clock.monotonic(),
-            size=sum(len(memoryview(item.held)) for item in baseline),
-            warmup=turn.kind is Kind.WARMUP,
-            stored=store is not False and turn.mode is not None,
-            opaque=opaque,
-        )
-
-    def _flaw(self, turn: Turn) -> ColdCause | None:
-        """Why the answer cannot be continued although it was one."""
-        fold = turn.fold
-        if not fold.response_id:
-            return ColdCause.MISSING_RESPONSE_ID
-        if fold.lacks_items:
-            return ColdCause.MISSING_OUTPUT_ITEMS
-        return ColdCause.OUTPUT_CONFLICT if fold.conflicts else None
-
-    def _abandon(self, turn: Turn, cause: ColdCause) -> None:
-        """The turn's chain ends with it: nobody can tell what the connection holds."""
-        if turn.chain is not None and turn.chain.id in turn.scope.chains:
-            self._retire(turn.scope, turn.chain, cause)
-
-    def _give_back(self, turn: Turn) -> None:
-        """Nothing was sent: the chain is as it was; one without an anchor is of no use."""
-        chain, turn.chain = turn.chain, None
-        if chain is not None and chain.anchor is None:
-            self._retire(turn.scope, chain, ColdCause.CLOSED)
-        elif chain is not None:
-            chain.release()
-
-    def _retire(
-        self, scope: Scope, chain: Chain, cause: ColdCause, reset_reason: str | None = None
-    ) -> None:
-        chain.cool(cause, reset_reason)
-        scope.chains.pop(chain.id, None)
-        self._close([chain])
-
-    def _close(self, chains: list[Chain]) -> None:
-        for chain in chains:
-            connection = self._connections.pop(chain.connection, None)
-            if connection is not None:
-                task = asyncio.get_running_loop().create_task(connection.close())
-                self._closing.add(task)
-                task.add_done_callback(self._closing.discard)
 
     def _emit(self, turn: Turn) -> None:
         turn.ended = True
@@ -831,9 +601,9 @@ class Driver:
                 )
             )
         except Exception as error:  # the ledger must never fail a turn
-            _log.error("facts of turn %s lost: %s", turn.call.turn_id, _name(error))
+            _log.error("facts of turn %s lost: %s", turn.call.turn_id, name_of(error))
 
-    def _finish(self, turn: Turn, end: _Ended) -> Answer:
+    def _finish(self, turn: Turn, end: Ended) -> Answer:
         """An answer that is no stream: an error, or a refusal."""
         turn.session = turn.session or self._new_id("anon-")
         turn.http_status = end.status

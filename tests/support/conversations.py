@@ -220,9 +220,9 @@ class Conversations:
         retried = row.fallback_reason in ("limit_reached", "server_error", "closed") or (
             row.reason is Reason.PREVIOUS_RESPONSE_NOT_FOUND
         )
-        if row.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL) and not retried:
-            if str(row.reason) != expected.reason:
-                report.faults.append(f"{turn_id}: {row.reason}, the oracle says {expected.reason}")
+        over_socket = row.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL)
+        if over_socket and not retried and str(row.reason) != expected.reason:
+            report.faults.append(f"{turn_id}: {row.reason}, the oracle says {expected.reason}")
         if row.status not in (Status.COMPLETED, Status.INCOMPLETE):
             return
         self.oracle.answered(

@@ -1,0 +1,194 @@
+"""What is kept between turns: decides, commits, cools, and gives back, in one step each.
+
+Nothing here waits, so that a decision and the taking of its chain are one. The driver calls it at
+the points where a turn's state changes; connections it gives up go to ``close``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from engine import decision, digests, failures, handshake
+from engine.chain import Anchor, Chain, ChainState, Epoch
+from engine.health import Health
+from engine.model import ColdCause, EpochReason, Kind
+from engine.outcome import Ended
+from engine.sessions import Bounds, Scope, Sessions
+from engine.transports.base import Clock, Connection
+from engine.turn import Turn, expand
+
+
+class _Decision(NamedTuple):
+    """A plan, and the session that the turn belongs to by it."""
+
+    plan: decision.Plan
+    session: str
+
+
+class Keeper:
+    """Sessions, the health of upstreams, and the live connections by their ids."""
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        new_id: Callable[[str], str],
+        key: bytes,
+        close: Callable[[Connection], None],
+        bounds: Bounds,
+    ) -> None:
+        self._clock, self._new_id, self._key, self._close_one = clock, new_id, key, close
+        self.sessions = Sessions(bounds)
+        self.health = Health()
+        self.connections: dict[str, Connection] = {}
+
+    def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
+        call = turn.call
+        headers = handshake.handshake(call.headers)
+        return headers, handshake.identity(call.tenant, call.upstream.name, headers, self._key)
+
+    def expand(self, turn: Turn, named: str) -> bool:
+        """Expand a request that names an anchor of ours; False where it is to go as it is."""
+        found = self.sessions.find(named)
+        if found is None:
+            return False
+        (tenant, upstream, _), anchor = found
+        if tenant != turn.call.tenant:
+            # Another tenant's id does not exist, as far as this tenant can tell.
+            turn.refused = True
+            raise Ended(400, failures.not_found(named))
+        if upstream != turn.call.upstream.name or anchor.stored or anchor.opaque:
+            return False
+        turn.request = expand(turn.understood, anchor)
+        turn.anchored = True
+        if turn.call.session is None:
+            turn.session = anchor.session
+        return True
+
+    def decide(self, turn: Turn, epoch: Epoch) -> _Decision:
+        plan = decision.decide(
+            list(turn.scope.anchors.values()),
+            turn.understood,
+            turn.call.upstream.policy,
+            epoch,
+            decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key),
+        )
+        session = turn.call.session or (plan.compared.session if plan.compared else turn.session)
+        return _Decision(plan, session or self._new_id("anon-"))
+
+    def settle(self, turn: Turn) -> None:
+        """Decide, after taking note of what ended meanwhile; fix session, epoch and reason."""
+        now, policy = self._clock.monotonic(), turn.call.upstream.policy
+        for chain in list(turn.scope.chains.values()):
+            connection = self.connections.get(chain.connection)
+            if chain.state is not ChainState.IDLE:
+                continue
+            if connection is None or connection.closed:
+                self.retire(turn.scope, chain, ColdCause.CLOSED)
+            elif now - chain.opened >= policy.max_connection_age:
+                session = chain.anchor.session if chain.anchor else turn.session
+                turn.scope.epoch(session).reset(EpochReason.CONNECTION_AGE)
+                self.retire(turn.scope, chain, ColdCause.EPOCH_RESET, EpochReason.CONNECTION_AGE)
+        epoch = turn.scope.epoch(turn.session) if turn.session else Epoch()
+        made = self.decide(turn, epoch)
+        turn.plan, turn.session = made.plan, made.session
+        turn.resets = turn.scope.resets
+        turn.epoch = turn.scope.epoch(turn.session).next_turn()
+        turn.reason, turn.fallback = made.plan.reason, made.plan.fallback
+
+    def lost_one(self, turn: Turn) -> None:
+        call = turn.call
+        self.health.lost(
+            call.tenant, call.upstream.name, call.upstream.policy, self._clock.monotonic()
+        )
+
+    def commit(self, turn: Turn) -> None:
+        call, scope, chain = turn.call, turn.scope, turn.chain
+        now, policy = self._clock.monotonic(), call.upstream.policy
+        anchor = self._anchor(turn)
+        cold = self._flaw(turn)
+        if chain is not None and (anchor is None or cold is not None):
+            # The connection's latest response is one that nothing may hang on.
+            self.retire(scope, chain, cold or ColdCause.SUPERSEDED)
+        elif chain is not None:
+            if chain.anchor is not None:
+                self.sessions.superseded(chain.anchor.size)
+            chain.commit(anchor, now)
+            chain.leased_by = call.socket
+        if anchor is not None:
+            if chain is None or cold is not None:
+                anchor.cool(cold or ColdCause.HTTP)
+            self.sessions.add(scope, anchor)
+        if turn.kind is Kind.COMPACTION:
+            scope.epoch(turn.session).reset(EpochReason.COMPACTION)
+        elif turn.kind is Kind.GENERATION and not (anchor is not None and anchor.opaque):
+            full = scope.epoch(turn.session).commit(policy.epoch_turns)
+            if full:
+                self.close(self.sessions.reset(scope, turn.session, EpochReason.TURN_COUNT))
+        if turn.resets != scope.resets and anchor is not None and anchor.chain is not None:
+            self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, EpochReason.MANUAL)
+        self.close(self.sessions.trim(scope))
+
+    def _anchor(self, turn: Turn) -> Anchor | None:
+        """What the turn leaves; None for compactions and for baselines that nobody knows."""
+        fold, staged = turn.fold, turn.staged
+        if turn.kind is Kind.COMPACTION:
+            return None
+        opaque = staged is None
+        if opaque and turn.chain is None:
+            return None
+        baseline, digest = (
+            ((), digests.EMPTY) if staged is None else staged.baseline(fold.outputs, self._key)
+        )
+        store = turn.understood.value("store")
+        return Anchor(
+            id=self._new_id("an_"),
+            response_id=fold.response_id or "",
+            session=turn.session,
+            fields={} if staged is None else staged.fields,
+            items=baseline,
+            digest=digest,
+            epoch=turn.epoch[0] if turn.epoch else 1,
+            born=self._clock.monotonic(),
+            size=sum(len(memoryview(item.held)) for item in baseline),
+            warmup=turn.kind is Kind.WARMUP,
+            stored=store is not False and turn.mode is not None,
+            opaque=opaque,
+        )
+
+    def _flaw(self, turn: Turn) -> ColdCause | None:
+        """Why the answer cannot be continued although it was one."""
+        fold = turn.fold
+        if not fold.response_id:
+            return ColdCause.MISSING_RESPONSE_ID
+        if fold.lacks_items:
+            return ColdCause.MISSING_OUTPUT_ITEMS
+        return ColdCause.OUTPUT_CONFLICT if fold.conflicts else None
+
+    def abandon(self, turn: Turn, cause: ColdCause) -> None:
+        """The turn's chain ends with it: nobody can tell what the connection holds."""
+        if turn.chain is not None and turn.chain.id in turn.scope.chains:
+            self.retire(turn.scope, turn.chain, cause)
+
+    def give_back(self, turn: Turn) -> None:
+        """Nothing was sent: the chain is as it was; one without an anchor is of no use."""
+        chain, turn.chain = turn.chain, None
+        if chain is not None and chain.anchor is None:
+            self.retire(turn.scope, chain, ColdCause.CLOSED)
+        elif chain is not None:
+            chain.release()
+
+    def retire(
+        self, scope: Scope, chain: Chain, cause: ColdCause, reset_reason: str | None = None
+    ) -> None:
+        chain.cool(cause, reset_reason)
+        scope.chains.pop(chain.id, None)
+        self.close([chain])
+
+    def close(self, chains: list[Chain]) -> None:
+        """The connections of chains that are no more."""
+        for chain in chains:
+            connection = self.connections.pop(chain.connection, None)
+            if connection is not None:
+                self._close_one(connection)

@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+
+from engine.model import Kind, Mode, Reason
+from engine.outcome import Answer, chained, lost, name_of, nested
+from engine.sessions import Scope
+from engine.turn import Call, Event, Turn, Upstream
+
+
+def a_turn() -> Turn:
+    upstream = Upstream("default", "https://provider/v1")
+    call = Call(
+        turn_id="t", received_at=1.0, received_mono=1.0, body=b"{}", upstream=upstream, tenant="a"
+    )
+    return Turn(call=call, request=None, scope=Scope(("a", "default", "s")), kind=Kind.GENERATION)
+
+
+def test_a_lost_upstream_is_502_and_its_cause_is_on_the_turn():
+    turn = a_turn()
+    end = lost(turn, "connection_lost")
+    assert (502, "connection_lost") == (end.status, turn.error_code)
+    assert "connection_lost" == json.loads(end.body)["error"]["code"]
+
+
+def test_a_timeout_is_504():
+    assert 504 == lost(a_turn(), "first_event_timeout").status
+
+
+def test_only_the_kind_of_an_exception_is_told():
+    assert "ValueError" == name_of(ValueError("a secret"))
+
+
+def test_a_flat_error_in_mid_stream_is_nested_and_given_a_status():
+    event = nested(Event(b'{"type":"error","code":"rate_limit_exceeded","message":"slow"}'))
+    frame = json.loads(event.data)
+    assert ("error", 429, "rate_limit_exceeded") == (
+        frame["type"],
+        frame["status"],
+        frame["error"]["code"],
+    )
+
+
+def test_an_error_that_has_its_status_is_relayed_as_it_came():
+    event = Event(b'{"type":"error","status":400,"error":{"code":"x","message":"y"}}')
+    assert event is nested(event)
+
+
+async def test_the_first_event_comes_before_the_rest():
+    async def rest():
+        yield Event(b"2")
+
+    assert [b"1", b"2"] == [event.data async for event in chained(Event(b"1"), rest())]
+    assert [b"2"] == [event.data async for event in chained(None, rest())]
+
+
+def test_an_answer_is_streamed_when_it_has_events():
+    assert not Answer("t", Mode.WS_FULL, Reason.OK, 200, [], b"{}").streamed
