@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 from app.demo.provider import faults
+from app.demo.provider.replies import message
 from engine.keeper import Keeper
 from engine.model import ColdCause, Kind, Mode, Policy, Reason
 from engine.request import split
@@ -90,7 +91,7 @@ async def test_a_terminal_list_that_contradicts_the_done_items_makes_the_anchor_
 
 
 async def test_done_items_that_never_came_make_the_anchor_cold():
-    s = Stack(make_core(replies=["a", "b"]))
+    s = Stack(make_core(replies=[[message("a"), message("b")], "c"]))
     s.core.faults.on_request(faults.DropDone((1,)))
     await s.turn(BODY)
     held = [json.loads(item.text) for item in s.core.held(s.last.response_id).items]
