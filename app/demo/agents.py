@@ -18,7 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 
-from openai import AsyncOpenAI, OpenAIError
+from openai import AsyncOpenAI
 
 from app.demo.conversation import Conversation, answer, command_of
 
@@ -66,7 +66,7 @@ class Agents:
             number += 1
             try:
                 await habit(number)
-            except (OpenAIError, ExceptionGroup) as error:
+            except Exception as error:
                 self.failures += 1
                 logger.warning("the sample agent %s failed: %s", name, _told(error))
                 await asyncio.sleep(_AFTER_ERROR * self.pace)
@@ -164,3 +164,4 @@ async def crew(client: AsyncOpenAI, name: str, sleep: Sleep) -> None:
             )
     await sleep(1.0)
     await lead.say("The helpers are done. Sum it up in 20 words.")
+    await sleep(6.0)

@@ -31,7 +31,7 @@ INSTRUCTIONS = "\n".join(
                     "never print secrets, and never write them to a file.",
                     "stop when the task is done; do not begin another one.",
                 )
-                * 7,
+                * 9,
                 1,
             )
         ),

@@ -20,6 +20,7 @@ from app.ledger.rows import TurnRow
 from app.version import VERSION
 from engine.model import (
     NOT_ELIGIBLE,
+    ColdCause,
     DivergenceClass,
     EpochReason,
     Evidence,
@@ -41,7 +42,7 @@ QUIET = 60.0
 """Seconds before now in which nothing starts: the live agents take over."""
 _CACHE_SECONDS = 600.0
 _BLOCK, _MINIMUM = 128, 1_024
-_HABITS = ("coder", "coder", "coder", "crew", "writer", "legacy", "notes")
+_HABITS = ("coder", "coder", "coder", "coder", "crew", "crew", "writer", "legacy", "notes")
 _SESSIONS = (1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 4, 4, 5, 6, 5, 4, 4, 3, 2, 2, 2, 1, 1)
 """Sessions begun per hour of the day, UTC."""
 
@@ -187,7 +188,7 @@ class _Session:
             epoch_reset_reason=EpochReason.SUMMARIZE if reason is Reason.EPOCH_RESET else None,
             eligible=reason not in NOT_ELIGIBLE,
             changed_fields=("tools",) if reason is Reason.NON_INPUT_FIELDS_CHANGED else (),
-            fallback_reason=_FALLBACKS.get(reason),
+            fallback_reason=self._fallback(reason),
             attempts=1,
             connection=None
             if mode is Mode.HTTP_FULL
@@ -217,6 +218,13 @@ class _Session:
         self.baseline_items = self.items
         self.tokens += usage.output_tokens or 0
         return turn
+
+    def _fallback(self, reason: Reason) -> str | None:
+        if reason is Reason.WS_REJECTED:
+            return "upgrade_426"
+        if reason is Reason.CONNECTION_LOST:
+            return ColdCause.HTTP if self.response is None else ColdCause.CLOSED
+        return None
 
     def _usage(self, at: float, reason: Reason) -> Usage:
         """Cached is what the cache has seen and still holds of an unchanged prefix."""
@@ -259,12 +267,6 @@ class _Session:
             digest_now=_digest(self.name, "new", str(before)),
             fingerprint=_digest("fingerprint", "_meta")[:16],
         )
-
-
-_FALLBACKS: dict[Reason, str] = {
-    Reason.WS_REJECTED: "upgrade_426",
-    Reason.CONNECTION_LOST: "closed",
-}
 
 
 def _first_event(random: Random, mode: Mode, usage: Usage) -> float:

@@ -66,6 +66,7 @@ async def running(
     pace: float = 1.0,
     days: int = 3,
     clock: Clock | None = None,
+    openai: str = OPENAI,
 ) -> AsyncIterator[Demo]:
     """Everything runs inside the block. ``speed`` scales the provider's delays, ``pace`` the
     agents' pauses. Raises ``AppError`` where the port is taken."""
@@ -81,7 +82,7 @@ async def running(
             plain = _provider("demo-http", clock)
             plain.faults.on_upgrade(RefuseUpgrade(426), times=None)
             http_only = await stack.enter_async_context(serve(plain, speed=speed))
-            settings = _settings(Path(folder), bound, default.url, http_only.url)
+            settings = _settings(Path(folder), bound, default.url, http_only.url, openai)
             count = await asyncio.to_thread(_write_history, settings, clock, days)
             app = create_app(settings, clock=clock, sample_upstreams=SAMPLE_UPSTREAMS)
             await stack.enter_async_context(_serving(app, settings, listener))
@@ -143,14 +144,14 @@ def _provider(seed: str, clock: Clock) -> Provider:
     )
 
 
-def _settings(folder: Path, port: int, default: str, http_only: str) -> Settings:
+def _settings(folder: Path, port: int, default: str, http_only: str, openai: str) -> Settings:
     """From a file of its own: no setting of the user's reaches the demo."""
     config = folder / "warmline.toml"
     config.write_text(
         f'port = {port}\nupstream = "{default}"\ndatabase = "{folder / "demo.sqlite3"}"\n'
         f'log_level = "warning"\n'
         f'[upstreams.{HTTP_ONLY}]\nbase_url = "{http_only}"\n'
-        f'[upstreams.openai]\nbase_url = "{OPENAI}"\n',
+        f'[upstreams.openai]\nbase_url = "{openai}"\n',
         "utf-8",
     )
     return load(config=config, environ={})
