@@ -39,6 +39,8 @@ SAMPLE_UPSTREAMS = frozenset({DEFAULT_UPSTREAM, HTTP_ONLY})
 """Upstreams that are the built-in provider: what they answer is made up."""
 KEPT_RESPONSES = 500
 """The provider keeps so many transcripts: the demo may run for days."""
+MAX_SESSIONS, MAX_CONNECTIONS = 256, 48
+"""Rounds never end and each begins new sessions; both ends of a connection are open files here."""
 
 
 class MakeApp(Protocol):
@@ -149,7 +151,7 @@ def _settings(folder: Path, port: int, default: str, http_only: str, openai: str
     config = folder / "warmline.toml"
     config.write_text(
         f'port = {port}\nupstream = "{default}"\ndatabase = "{folder / "demo.sqlite3"}"\n'
-        f'log_level = "warning"\n'
+        f"max_sessions = {MAX_SESSIONS}\nmax_connections = {MAX_CONNECTIONS}\n"
         f'[upstreams.{HTTP_ONLY}]\nbase_url = "{http_only}"\n'
         f'[upstreams.openai]\nbase_url = "{openai}"\n',
         "utf-8",
