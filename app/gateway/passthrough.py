@@ -5,6 +5,8 @@ Reading a stored response or listing models is no turn: it would count tokens a 
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import logging
 from collections.abc import AsyncIterator
 
@@ -35,57 +37,76 @@ async def serve(
 ) -> None:
     """Pass a request through. A failure after the answer began ends the client's connection."""
     given = headers.decode(scope["headers"])
-    body = None if _has_no_body(given) else _body(receive)
+    upload = _Upload(receive)
+    if _has_no_body(given):
+        upload.ended.set()
     request = context.http().request(
         scope["method"],
         url_of(target, scope.get("query_string", b"")),
         headers=_request_headers(given),
-        data=body,
+        data=None if upload.ended.is_set() else upload.chunks(),
         allow_redirects=False,
         timeout=timeout_of(target.upstream.policy),
     )
+    departure = upload.departure
+    watcher = context.tasks.start(upload.watch(), name="client of a pass-through")
     started = False
     try:
-        async with request as response:
-            head = headers.returned(text_headers(response), keep_length=True)
-            await send(
-                {
-                    "type": "http.response.start",
-                    "status": response.status,
-                    "headers": headers.encode(head),
-                }
-            )
+        async with _ended_by(departure), request as response:
+            head = headers.encode(headers.returned(text_headers(response), keep_length=True))
+            start = {"type": "http.response.start", "status": response.status, "headers": head}
             started = True
-            await _relay(context, response, receive, send)
+            await send(start)
+            async for chunk in response.content.iter_any():
+                await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
             context.on_pass(target.upstream.name, response.status)
-    except ClientGone:
-        return
-    except (aiohttp.ClientError, TimeoutError, OSError) as error:
+    except (aiohttp.ClientError, TimeoutError, OSError, ClientGone) as error:
+        if departure.gone:
+            return
         refusal = refusal_of(error)
         context.on_pass(target.upstream.name, refusal.status)
         if started:
             raise ConnectionAbortedError("the upstream ended in the middle of an answer") from None
         logger.warning("pass-through to %s: %s", target.upstream.name, describe(error))
         await refuse(send, refusal)
-
-
-async def _relay(
-    context: Context, response: aiohttp.ClientResponse, receive: Receive, send: Send
-) -> None:
-    departure = Departure()
-    # A client that leaves also ends the upstream's answer: nobody would read it.
-    departure.listen(response.close)
-    watcher = context.tasks.start(watch(receive, departure), name="client of a pass-through")
-    try:
-        async for chunk in response.content.iter_any():
-            await send({"type": "http.response.body", "body": chunk, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-    except (aiohttp.ClientError, OSError):
-        if not departure.gone:
-            raise
     finally:
         departure.listen(None)
         watcher.cancel()
+
+
+@contextlib.asynccontextmanager
+async def _ended_by(departure: Departure) -> AsyncIterator[None]:
+    """A client that leaves ends the request: nobody would read its answer."""
+    loop = asyncio.get_running_loop()
+    async with asyncio.timeout(None) as limit:
+        departure.listen(lambda: limit.reschedule(loop.time()))
+        yield
+
+
+class _Upload:
+    """The client's body on its way, and after its end the watch for the client's departure."""
+
+    def __init__(self, receive: Receive) -> None:
+        self.departure = Departure()
+        self.ended = asyncio.Event()
+        self._receive = receive
+
+    async def chunks(self) -> AsyncIterator[bytes]:
+        more = True
+        while more:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                self.departure.left()
+                raise ClientGone  # so that the upstream does not take half a body for a whole one
+            if chunk := message.get("body", b""):
+                yield chunk
+            more = message.get("more_body", False)
+        self.ended.set()
+
+    async def watch(self) -> None:
+        await self.ended.wait()
+        await watch(self._receive, self.departure)
 
 
 def url_of(target: Target, query: bytes) -> URL:
@@ -124,14 +145,3 @@ def _request_headers(given: headers.Headers) -> list[tuple[str, str]]:
     if length is not None and length != "0":
         kept.append(("content-length", length))  # else the client library would send it in chunks
     return kept
-
-
-async def _body(receive: Receive) -> AsyncIterator[bytes]:
-    more = True
-    while more:
-        message = await receive()
-        if message["type"] != "http.request":
-            raise ClientGone
-        if chunk := message.get("body", b""):
-            yield chunk
-        more = message.get("more_body", False)

@@ -15,6 +15,7 @@ from app.gateway.inbox import Frame
 from app.gateway.tunnel_rows import TunnelRows
 from app.gateway.wire import Refusal, error_frame
 from app.tasks import describe
+from engine import failures
 from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
 from engine.handshake import handshake
 from engine.transports.base import Connection
@@ -33,10 +34,10 @@ async def run(socket: ClientSocket, first: Frame) -> None:
     When no upstream connection can be had, the client gets an error frame with the upstream's
     status, and its socket goes on as before.
     """
-    connection = await _connect(socket)
+    rows = TunnelRows(socket.context, socket.target.upstream.name, socket.identity)
+    connection = await _connect(socket, first, rows)
     if connection is None:
         return
-    rows = TunnelRows(socket.context, socket.target.upstream.name, socket.identity)
     outward = socket.context.tasks.start(
         _client_to_upstream(socket, first, connection, rows), name="tunnel to the upstream"
     )
@@ -54,17 +55,18 @@ async def run(socket: ClientSocket, first: Frame) -> None:
     await socket.close(code or 1011)
 
 
-async def _connect(socket: ClientSocket) -> Connection | None:
+async def _connect(socket: ClientSocket, first: Frame, rows: TunnelRows) -> Connection | None:
     upstream = socket.target.upstream
-    url = "ws" + upstream.base_url.removeprefix("http") + "/responses"
     try:
         return await socket.context.websocket.connect(
-            url, handshake(socket.forwarded()), upstream.policy.connect_timeout
+            upstream.ws_url, handshake(socket.forwarded()), upstream.policy.connect_timeout
         )
     except UpgradeRejected as error:
+        rows.refused(first, error.status, failures.read(error.body).code)
         await socket.send(error_frame(error.status, error.body))
     except ConnectFailed as error:
         logger.warning("tunnel to %s: %s", upstream.name, describe(error))
+        rows.refused(first, UNREACHABLE.status, UNREACHABLE.code)
         await socket.send(UNREACHABLE.frame)
     return None
 

@@ -7,7 +7,7 @@ the successor that a provider makes after steering, and a turn as well.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,9 +18,7 @@ from app.gateway.identity import Identity
 from app.gateway.inbox import Frame
 from app.gateway.rows import Receipt, facts
 from engine import failures
-from engine.errors import UnreadableRequest
 from engine.model import Kind, Mode, Reason, Status
-from engine.request import split
 from engine.stream import TERMINAL, Fold
 
 _STATUS = {
@@ -38,6 +36,8 @@ class _Laned(msgspec.Struct):
 
 
 _laned = msgspec.json.Decoder(_Laned)
+_fields = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_list = msgspec.json.Decoder(list[msgspec.Raw])
 
 
 @dataclass(slots=True)
@@ -67,6 +67,14 @@ class TunnelRows:
         lane = _lane(frame.body)
         self._asked.setdefault(lane, deque()).append(turn)
         self._last = turn
+
+    def refused(self, frame: Frame, status: int, code: str | None) -> None:
+        """No connection could be had for a frame of the client: nothing was sent."""
+        if frame.fields.type == "response.create":
+            known = {"http_status": status, "error_code": code}
+            ended = Status.RATE_LIMITED if status == 429 else Status.ERROR
+            identity = self._identify(frame)
+            self._context.record(facts(self._context, frame.receipt, identity, ended, **known))
 
     def received(self, data: bytes) -> None:
         """A frame of the upstream goes to the client."""
@@ -154,24 +162,48 @@ def _lane(body: bytes) -> str | None:
 
 def _request_facts(body: bytes) -> dict[str, Any]:
     """The mode of a tunnel's turn is the one of its frame; nobody decided on it."""
-    found: dict[str, Any] = {"bytes_total": len(body), "bytes_sent": len(body)}
     try:
-        request = split(body)
-    except UnreadableRequest:
-        return found | {"mode": Mode.WS_FULL, "reason": Reason.CONTINUATION_OFF}
-    previous = request.text("previous_response_id")
-    store = request.value("store")
-    found |= {
+        fields = _fields.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        fields = {}
+    previous = _text(fields, "previous_response_id")
+    store = _value(fields, "store")
+    count = _items(fields)
+    found = {
+        "bytes_total": len(body),
+        "bytes_sent": len(body),
         "mode": Mode.WS_INCREMENTAL if previous else Mode.WS_FULL,
         "reason": Reason.CLIENT_ANCHORED if previous else Reason.CONTINUATION_OFF,
         "previous_response_id": previous,
-        "items_sent": len(request.items),
-        "items_total": None if previous else len(request.items),
-        "model": request.text("model"),
-        "prompt_cache_key": request.text("prompt_cache_key"),
-        "service_tier": request.text("service_tier"),
+        "items_sent": count,
+        "items_total": None if previous else count,
+        "model": _text(fields, "model"),
+        "prompt_cache_key": _text(fields, "prompt_cache_key"),
+        "service_tier": _text(fields, "service_tier"),
         "store": store if isinstance(store, bool) else None,
     }
-    if request.value("generate") is False:
+    if _value(fields, "generate") is False:
         found["kind"] = Kind.WARMUP
     return found
+
+
+def _value(fields: Mapping[str, msgspec.Raw], name: str) -> Any:
+    try:
+        return msgspec.json.decode(fields[name])
+    except (KeyError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def _text(fields: Mapping[str, msgspec.Raw], name: str) -> str | None:
+    value = _value(fields, name)
+    return value if isinstance(value, str) else None
+
+
+def _items(fields: Mapping[str, msgspec.Raw]) -> int | None:
+    raw = fields.get("input")
+    if raw is None:
+        return None
+    try:
+        return len(_list.decode(raw))
+    except (msgspec.DecodeError, RecursionError):
+        return 1 if bytes(memoryview(raw)[:1]) == b'"' else None  # a text is one message

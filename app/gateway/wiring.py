@@ -34,8 +34,12 @@ class Wired:
 
 
 def new_id(prefix: str) -> str:
-    """``turn_4f…``: unique over all gateways that write into one ledger."""
-    return f"{prefix}_{secrets.token_hex(12)}"
+    """``turn_4f…``: unique over all gateways that write into one ledger.
+
+    A prefix may bring its own separator, as ``anon-`` does.
+    """
+    separator = "" if prefix.endswith(("_", "-")) else "_"
+    return f"{prefix}{separator}{secrets.token_hex(12)}"
 
 
 def build_gateway(

@@ -34,11 +34,13 @@ class FakeDriver:
         self.calls: list[Call] = []
         self.left: list[str] = []
         self.closed_sockets: list[str] = []
+        self.called = asyncio.Event()
         self.has_left = asyncio.Event()
         self.sessions = Sessions(Bounds())
 
     async def run(self, call: Call) -> Answer:
         self.calls.append(call)
+        self.called.set()
         step = self.script.pop(0)
         if callable(step) and not isinstance(step, Answer):
             step = step(call)
@@ -323,6 +325,11 @@ class Socket:
         kind = "bytes" if isinstance(frame, bytes) else "text"
         value = json.dumps(frame) if isinstance(frame, dict) else frame
         self._messages.put_nowait({"type": "websocket.receive", kind: value})
+
+    async def taken(self) -> None:
+        """Wait until the gateway has taken all that was said."""
+        while self._messages.qsize():
+            await asyncio.sleep(0)
 
     async def next(self) -> dict[str, Any]:
         """The next ASGI message that the gateway sent."""

@@ -1,3 +1,5 @@
+import re
+
 from app.gateway.wiring import build_gateway, new_id, upstreams
 from app.keys import Keys
 from app.settings import load
@@ -12,6 +14,8 @@ def settings(tmp_path, text=""):
 
 def test_ids_are_unique_and_carry_their_kind():
     assert new_id("turn").startswith("turn_")
+    assert re.fullmatch("anon-[0-9a-f]{24}", new_id("anon-"))
+    assert re.fullmatch("resp_[0-9a-f]{24}", new_id("resp_"))
     assert len({new_id("turn") for _ in range(1_000)}) == 1_000
 
 

@@ -1,0 +1,78 @@
+import asyncio
+import json
+
+import pytest
+
+from app.gateway.departure import Departure
+from app.gateway.inbox import MAX_FRAMES, Inbox
+from tests.support.fake_driver import Edge
+
+
+class Client:
+    def __init__(self):
+        self.messages = asyncio.Queue()
+        self.departure = Departure()
+        self.edge = Edge(max_body_bytes=100)
+        self.inbox = Inbox(self.edge.gateway._context, "default")
+        self.reading = asyncio.ensure_future(self.inbox.read(self.messages.get, self.departure))
+
+    def say(self, *frames):
+        for frame in frames:
+            text = json.dumps(frame) if isinstance(frame, dict) else frame
+            self.messages.put_nowait({"type": "websocket.receive", "text": text})
+
+    async def leave(self):
+        self.messages.put_nowait({"type": "websocket.disconnect"})
+        await self.reading
+
+
+@pytest.mark.parametrize(
+    ("frame", "is_create"),
+    [
+        ({"type": "response.create"}, True),
+        ({"type": "response.create", "stream_id": "a"}, False),
+        ({"type": "response.create", "stream_id": ""}, False),
+        ({"type": "response.steer"}, False),
+        ({"type": "anything.new"}, False),
+    ],
+)
+async def test_only_plain_creates_are_turns(frame, is_create):
+    client = Client()
+    client.say(frame)
+    assert (await client.inbox.next()).is_create is is_create
+    await client.leave()
+
+
+async def test_frames_come_in_order_and_none_after_the_end():
+    client = Client()
+    client.say({"type": "a"}, {"type": "b"})
+    assert [(await client.inbox.next()).fields.type for _ in range(2)] == ["a", "b"]
+    client.say({"type": "c"})
+    await client.leave()
+    assert await client.inbox.next() is None
+    assert [frame.fields.type for frame in client.inbox.left_over()] == ["c"]
+    assert client.departure.gone
+
+
+async def test_reading_goes_on_while_nobody_takes():
+    client = Client()
+    client.say({"type": "a"}, {"type": "b"})
+    await client.leave()
+    assert client.departure.gone
+
+
+async def test_a_frame_as_large_as_the_limit_passes_and_what_would_wait_beside_it_is_refused():
+    client = Client()
+    client.say('{"type":"x","input":"' + "y" * 77 + '"}', {"type": "b"})
+    first, second = await client.inbox.next(), await client.inbox.next()
+    assert (len(first.body), first.refusal) == (100, None)
+    await client.leave()
+    assert second.refusal.status == 429
+
+
+async def test_a_bound_of_frames_ends_the_reading():
+    client = Client()
+    client.say(*["x"] * (MAX_FRAMES + 1))
+    await client.reading
+    assert client.inbox.overflown
+    assert client.departure.gone

@@ -1,0 +1,138 @@
+import json
+
+import pytest
+
+from engine.errors import ConnectFailed, UpgradeRejected
+from engine.model import Mode, Reason, Status
+from tests.support.fake_driver import AUTH, Edge, FakeConnection, FakeSockets, stream
+
+CREATED = {"type": "response.created", "response": {"id": "r1"}}
+DONE = {"type": "response.completed", "response": {"id": "r1", "status": "completed"}}
+LANE = {"type": "response.create", "stream_id": "a", "model": "m", "input": "hi"}
+
+
+def edge_with(*steps, script=()):
+    return Edge(*script, sockets=FakeSockets(*steps))
+
+
+async def test_frames_pass_unchanged_both_ways():
+    up = FakeConnection()
+    edge = edge_with(up)
+    text = '{ "type":"response.create",  "stream_id":"a", "input":"北\\u00e9" }'
+    async with edge.socket(headers=[AUTH, ("accept", "x"), ("thread-id", "t")]) as socket:
+        await socket.accepted()
+        socket.say(text)
+        up.say({"type": "response.created", "stream_id": "a", "unknown": 1})
+        event = await socket.event()
+    assert up.sent == [text.encode()]
+    assert event == {"type": "response.created", "stream_id": "a", "unknown": 1}
+    [(url, headers)] = edge.sockets.opened
+    assert url == "ws://upstream.test/v1/responses"
+    assert headers == {"authorization": "Bearer sk-test", "thread-id": "t"}
+    assert edge.driver.calls == []
+
+
+@pytest.mark.parametrize("kind", ["response.steer", "response.interrupt", "anything.new"])
+async def test_any_frame_but_a_create_makes_the_socket_a_tunnel(kind):
+    up = FakeConnection()
+    edge = edge_with(up, script=[stream(DONE)])
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say({"type": "response.create"})
+        assert await socket.event() == DONE
+        socket.say({"type": kind, "response_id": "r1"})
+        await up.was_sent.wait()
+        socket.say({"type": "response.create"})
+        up.say({"type": "ok"})
+        await socket.event()
+        await socket.taken()
+    assert [json.loads(frame)["type"] for frame in up.sent] == [kind, "response.create"]
+    assert len(edge.driver.calls) == 1
+
+
+async def test_the_tunnel_ends_with_its_upstream_and_so_does_the_socket():
+    up = FakeConnection()
+    async with edge_with(up).socket() as socket:
+        await socket.accepted()
+        socket.say(LANE)
+        up.end(1001)
+        assert await socket.next() == {"type": "websocket.close", "code": 1001}
+        await socket.task
+
+
+async def test_an_end_without_a_code_is_told_as_1011():
+    up = FakeConnection()
+    async with edge_with(up).socket() as socket:
+        await socket.accepted()
+        socket.say(LANE)
+        up._incoming.put_nowait(0)
+        assert await socket.next() == {"type": "websocket.close", "code": 1011}
+
+
+async def test_the_upstream_connection_ends_with_the_client():
+    up = FakeConnection()
+    async with edge_with(up).socket() as socket:
+        await socket.accepted()
+        socket.say(LANE)
+        await up.was_sent.wait()
+    assert up.closed
+
+
+async def test_its_turns_are_rows_with_the_mode_of_their_frames():
+    up = FakeConnection()
+    edge = edge_with(up)
+    async with edge.socket(headers=[AUTH, ("thread-id", "t")]) as socket:
+        await socket.accepted()
+        socket.say(LANE)
+        await up.was_sent.wait()
+        lane = {"stream_id": "a"}
+        up.say(CREATED | lane, DONE | lane)
+        await socket.event()
+        await socket.event()
+        up.was_sent.clear()
+        socket.say(LANE | {"previous_response_id": "r1"})
+        await up.was_sent.wait()
+        up.say(CREATED | lane)
+        await socket.event()
+    first, second = edge.facts
+    assert (first.mode, first.reason, first.status) == (
+        Mode.WS_FULL,
+        Reason.CONTINUATION_OFF,
+        Status.COMPLETED,
+    )
+    assert (second.mode, second.reason, second.status) == (
+        Mode.WS_INCREMENTAL,
+        Reason.CLIENT_ANCHORED,
+        Status.CLIENT_CLOSED,
+    )
+    assert first.session == second.session == "t"
+
+
+async def test_a_refused_upgrade_reaches_the_client_with_its_status_and_the_socket_goes_on():
+    body = b'{"error":{"message":"m","code":"c"}}'
+    up = FakeConnection()
+    edge = edge_with(UpgradeRejected(401, [], body), ConnectFailed("refused"), up)
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say(LANE)
+        error = await socket.event()
+        assert (error["status"], error["error"]["code"]) == (401, "c")
+        socket.say(LANE)
+        error = await socket.event()
+        assert (error["status"], error["error"]["code"]) == (502, "upstream_unreachable")
+        socket.say(LANE)
+        await up.was_sent.wait()
+    assert [row.status for row in edge.facts] == [Status.ERROR, Status.ERROR, Status.CLIENT_CLOSED]
+    assert [row.http_status for row in edge.facts] == [401, 502, None]
+
+
+async def test_a_frame_that_is_refused_does_not_end_the_tunnel():
+    up = FakeConnection()
+    async with edge_with(up).socket() as socket:
+        await socket.accepted()
+        socket.say(LANE)
+        socket.say(b"binary")
+        assert (await socket.event())["error"]["code"] == "binary_frame"
+        up.say(CREATED)
+        assert await socket.event() == CREATED
+    assert len(up.sent) == 1
