@@ -93,8 +93,8 @@ def test_each_chart_has_a_sentence_and_a_table_with_its_data(open_page, seeded, 
     said = seeded.get(f"/api/charts/{slug}")
     box = chart(page, slug)
     expect(box.get_by_role("heading")).to_have_text(said["title"])
-    grouped = re.sub(r"(?<=\d),(?=\d{3})", "\u202f", said["summary"])
-    expect(box.locator("[data-summary]")).to_have_text(grouped)
+    sentence = re.sub(r"(?<=\d),(?=\d{3})", "\u202f", said["summary"]).replace(" %", "\u202f%")
+    expect(box.locator("[data-summary]")).to_have_text(sentence)
     box.get_by_text("Show data").click()
     expect(box.get_by_role("row")).to_have_count(len(said["table"]["rows"]) + 1)
     expect(box.get_by_role("columnheader")).to_have_text(

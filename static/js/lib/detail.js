@@ -3,7 +3,7 @@
 
 import { add, announce, copyable, copyText, fill, h, icon } from "./dom.js";
 import { changed, href } from "./filters.js";
-import { bytes, integer, milliseconds, UNKNOWN } from "./format.js";
+import { bytes, integer, milliseconds, regrouped, UNKNOWN } from "./format.js";
 import { modeTag, statusTag } from "./table.js";
 import { moment } from "./time.js";
 
@@ -42,7 +42,7 @@ export function showDetail(title, body, row, view) {
   fill(title, h("time", { datetime: row.started_at, title: row.started_at }, moment(row.started_at)), h("span", {}, row.session ?? "no session"));
   const link = location.origin + href("/requests", { ...view, turn: row.turn_id, from: view.from, to: view.to });
   fill(body,
-    h("div", { class: `why ${row.why_kind}` }, h("p", {}, row.why), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
+    h("div", { class: `why ${row.why_kind}` }, h("p", {}, regrouped(row.why)), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
     copyLink(link));
   const told = new Set(BESIDE);
   for (const [name, columns] of GROUPS) {

@@ -75,11 +75,11 @@ export function bytes(bytes) {
 }
 
 /**
- * The server's sentences group digits by commas; the page does it by narrow spaces.
+ * The server's sentences group digits by commas; the page does it by narrow spaces, and keeps "%" at its number.
  * @param {string} sentence
  */
 export function regrouped(sentence) {
-  return sentence.replace(/(\d),(?=\d{3}(?!\d))/g, `$1${THIN}`);
+  return sentence.replace(/(\d),(?=\d{3}(?!\d))/g, `$1${THIN}`).replace(/ %/g, `${THIN}%`);
 }
 
 /**

@@ -2,7 +2,7 @@
 // Tables made of data: the one behind a chart, and the cells of the ledger.
 
 import { add, fill, h, icon } from "./dom.js";
-import { byUnit, compact, integer, milliseconds, orUnknown, percent, UNKNOWN } from "./format.js";
+import { byUnit, compact, integer, milliseconds, orUnknown, percent, regrouped } from "./format.js";
 import { MODES } from "./modes.js";
 import { clock, day, moment, sameDay } from "./time.js";
 
@@ -62,7 +62,7 @@ export function ledgerRow(row, href) {
     cell("Session", "cell-session", h("span", { class: "first clip", title: row.session }, row.session), second(row.client)),
     cell("Model", "cell-model", orUnknown(row.model, row.model, "the request named no model"), second(row.kind === "generation" ? row.reasoning_effort : row.kind)),
     cell("Mode", "cell-mode", modeTag(row.mode)),
-    cell("Why", `cell-why ${row.why_kind}`, h("span", { class: "first" }, row.why), second(row.reason)),
+    cell("Why", `cell-why ${row.why_kind}`, h("span", { class: "first" }, regrouped(row.why)), second(row.reason)),
     cell("Items sent", "cell-items number", items(row)),
     cell("Input tokens", "cell-input number", orUnknown(row.input_tokens, compact(row.input_tokens)), h("span", { class: "second" }, outputOf(row))),
     cell("Cached", "cell-cached number", ...cached(row)),
@@ -109,5 +109,3 @@ function cached(row) {
   meter.style.setProperty("--share", String(Math.min(1, share)));
   return [value, h("span", { class: "second" }, percent(share)), meter];
 }
-
-export { UNKNOWN };
