@@ -91,10 +91,11 @@ def demo(port: int) -> None:
 
     Needs no account and no network; the database is thrown away at the end.
     """
-    from app.demo.run import run  # noqa: PLC0415  (the other commands start without the web)
-    from app.main import create_app  # noqa: PLC0415
+    with contextlib.suppress(KeyboardInterrupt):  # also while it starts
+        from app.demo.run import run  # noqa: PLC0415  (the other commands start without the web)
+        from app.main import create_app  # noqa: PLC0415
 
-    run(create_app, port=port)
+        run(create_app, port=port)
 
 
 @main.group()

@@ -43,7 +43,7 @@ QUIET = 60.0
 _CACHE_SECONDS = 600.0
 _BLOCK, _MINIMUM = 128, 1_024
 _HABITS = ("coder", "coder", "coder", "coder", "crew", "crew", "writer", "legacy", "notes")
-_SESSIONS = (1, 1, 1, 1, 1, 1, 2, 3, 4, 5, 5, 4, 4, 5, 6, 5, 4, 4, 3, 2, 2, 2, 1, 1)
+_SESSIONS = (4, 4, 3, 3, 3, 4, 5, 7, 9, 10, 10, 9, 8, 10, 11, 10, 9, 8, 7, 6, 5, 5, 4, 4)
 """Sessions begun per hour of the day, UTC."""
 
 
@@ -59,7 +59,7 @@ def generate(now: float, *, days: int = 3, seed: str = "sample") -> Iterator[Tur
         count = _SESSIONS[int(hour % DAY // HOUR)]
         habits = [random.choice(_HABITS) for _ in range(count)]
         if planted.mismatches[0] <= hour < planted.mismatches[1]:
-            habits += ["notes"] * 4
+            habits += ["notes"] * 6
         for habit in habits:
             number += 1
             begun = hour + random.uniform(0, HOUR)
@@ -156,7 +156,7 @@ class _Session:
         sent = added if mode.incremental else self.items
         connect = None if mode is not Mode.WS_FULL else random.uniform(180, 520)
         first = _first_event(random, mode, usage) + (connect or 0.0)
-        ttft = first + random.uniform(60, 420)
+        ttft = first + random.uniform(40, 180)
         duration = ttft + (usage.output_tokens or 0) * random.uniform(6, 12)
         identifier = next(self.ids)
         if mode is Mode.WS_FULL:
@@ -272,8 +272,8 @@ class _Session:
 def _first_event(random: Random, mode: Mode, usage: Usage) -> float:
     """Milliseconds: what is not cached has to be read, and HTTP pays for every request."""
     fresh = usage.non_cached_tokens or 0
-    base = 560.0 if mode is Mode.HTTP_FULL else 230.0
-    return (base + fresh / 9.0 + (usage.cached_tokens or 0) / 400.0) * random.uniform(0.85, 1.5)
+    base = 560.0 if mode is Mode.HTTP_FULL else 210.0
+    return (base + fresh / 14.0 + (usage.cached_tokens or 0) / 400.0) * random.uniform(0.85, 1.5)
 
 
 def _digest(*parts: Any) -> str:
