@@ -21,7 +21,7 @@ print(*lines("dev"), *project["build-system"]["requires"], "editables", sep="\n"
 endef
 export DEV_REQUIREMENTS
 
-.PHONY: help install demo serve migrate test check fix wheel-check lock clients
+.PHONY: help install demo serve migrate test check fix soak bench wheel-check lock clients
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -51,6 +51,15 @@ check: $(READY) ## Check style, format, types, imports, migrations and that each
 fix: $(READY) ## Repair style and format as far as ruff can
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+SECONDS ?= 60
+SEED ?= 0
+
+soak: $(READY) ## Random conversations against the oracle: SECONDS=60 SEED=0
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) --seed $(SEED)
+
+bench: $(READY) ## Measure, as ratios in one run
+	$(BIN)/python -m benchmarks.decision
 
 wheel-check: $(READY) ## Build the wheel and try it alone in an empty environment
 	WHEEL_CHECK=1 $(BIN)/python -m pytest -q tests/contract/test_packaging.py
