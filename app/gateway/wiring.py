@@ -10,6 +10,7 @@ from app.clock import Clock
 from app.gateway import redaction
 from app.gateway.access import HostPolicy
 from app.gateway.asgi import Gateway
+from app.gateway.handover import SharedSockets
 from app.gateway.upstreams import Upstreams
 from app.keys import Keys
 from app.settings import DEFAULT_UPSTREAM, Settings
@@ -54,7 +55,7 @@ def build_gateway(
     that is passed through. Call it on the event loop that serves."""
     redaction.install()
     key = keys.derive("engine")
-    http, websocket = Http(), WebSockets()
+    http, websocket = Http(), SharedSockets(WebSockets())
     driver = Driver(
         websocket=websocket,
         http=http,

@@ -15,7 +15,7 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
@@ -84,6 +84,10 @@ class Codex:
         self.home.mkdir(parents=True, exist_ok=True)
         self.work.mkdir(parents=True, exist_ok=True)
 
+    def log_in(self) -> None:
+        """Leave the key where Codex's own provider looks for one when it serves an app."""
+        (self.home / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": "sk-test"}))
+
     @property
     def environment(self) -> dict[str, str]:
         """Nothing of the machine's but the path."""
@@ -101,12 +105,12 @@ class Codex:
             chosen = ('model_provider="openai"', f'openai_base_url="{self.url}"')
         else:
             spoken = "true" if self.websocket else "false"
-            chosen = (
-                'model_provider="gw"',
-                f'model_providers.gw={{name="gw",base_url="{self.url}",wire_api="responses",'
-                f'env_key="GW_KEY",supports_websockets={spoken},request_max_retries=0,'
-                f"stream_max_retries={self.retries},stream_idle_timeout_ms=20000}}",
+            gateway = (
+                f'{{name="gw",base_url="{self.url}",wire_api="responses",env_key="GW_KEY",'
+                f"supports_websockets={spoken},request_max_retries=0,"
+                f"stream_max_retries={self.retries},stream_idle_timeout_ms=20000}}"
             )
+            chosen = ('model_provider="gw"', f"model_providers.gw={gateway}")
         settings = (*chosen, *QUIET, *self.config)
         return [part for setting in settings for part in ("-c", setting)]
 
@@ -142,7 +146,7 @@ class AppServer:
         self._asked = 0
         self._thread = ""
 
-    def __enter__(self) -> AppServer:
+    def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             [str(binary()), "app-server", *self.codex.options, "-c", f'model="{self.codex.model}"'],
             cwd=self.codex.work,
@@ -186,7 +190,29 @@ class AppServer:
         """A turn of the user up to its end; what Codex says of it (``status``, ``error``)."""
         given = [{"type": "text", "text": prompt}]
         self._ask("turn/start", {"threadId": self._thread, "input": given})
-        return self._until(lambda m: m.get("method") == "turn/completed")["params"]["turn"]
+        return self._turn_ended()
+
+    def compact(self) -> Json:
+        """The turn in which Codex compacts its history."""
+        self._ask("thread/compact/start", {"threadId": self._thread})
+        return self._turn_ended()
+
+    def _turn_ended(self) -> Json:
+        def wanted(message: Json) -> bool:
+            own = message.get("params", {}).get("threadId") == self._thread
+            return own and message.get("method") == "turn/completed"
+
+        return self._until(wanted)["params"]["turn"]  # type: ignore[no-any-return]
+
+    def wait_for_children(self, count: int) -> None:
+        """Until so many sub-agents have ended their turn."""
+
+        def ended() -> int:
+            told = [m["params"] for m in self.seen if m.get("method") == "turn/completed"]
+            return len({p["threadId"] for p in told} - {self._thread})
+
+        while ended() < count:
+            self._until(lambda m: m.get("method") == "turn/completed")
 
     def _ask(self, method: str, params: Json) -> Json:
         self._asked += 1
