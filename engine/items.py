@@ -145,6 +145,8 @@ def difference(held: Any, now: Any, *, model_made: bool) -> Path | None:
         return _plain(held, now)
     if (id_ := _id(held)) and (other := _id(now)) and id_ != other:
         return ("id",)
+    if held.get("type") == "item_reference" and _id(held) != _id(now):
+        return ("id",)  # a reference is nothing but its id
     if not model_made:
         return _plain_item(held, now)
     if (where := _projected(_spelled_out(held), _spelled_out(now))) is not None:
@@ -206,22 +208,38 @@ def _spelled_out(item: dict[str, Any]) -> dict[str, Any]:
 
 def _projected(held: dict[str, Any], now: dict[str, Any]) -> Path | None:
     for key in (*held, *(key for key in now if key not in held)):
-        if key in _REGENERATED or key == "id":
+        if key in _REGENERATED:
             continue
         one, other = held.get(key), now.get(key)
+        if key == "id" and not (one and other):
+            continue
         if key in _EMPTY_IS_ABSENT:
-            one, other = one or None, other or None
+            one, other = (None if value == [] else value for value in (one, other))
         if key == "arguments" and _same_arguments(one, other):
             continue
+        if key == "action" and held.get("type") == "web_search_call":
+            one, other = _without_dropped_sources(one, other)
         if key in _EMPTY_IS_ABSENT and isinstance(one, list) and isinstance(other, list):
             where = _parts(one, other)
         elif key not in _CONTENT and (key not in held or key not in now):
             continue
+        elif key == "arguments":
+            where = _plain(one, other)  # a null in them may be meant
         else:
             where = _without_nulls(one, other)
         if where is not None:
             return (key, *where)
     return None
+
+
+def _without_dropped_sources(held: Any, now: Any) -> tuple[Any, Any]:
+    """Codex drops the sources of a web search; they count only where both sides have them."""
+    if not isinstance(held, dict) or not isinstance(now, dict):
+        return held, now
+    if "sources" in held and "sources" in now:
+        return held, now
+    one, other = ({k: v for k, v in side.items() if k != "sources"} for side in (held, now))
+    return one, other
 
 
 def _parts(held: list[Any], now: list[Any]) -> Path | None:
@@ -237,11 +255,9 @@ def _parts(held: list[Any], now: list[Any]) -> Path | None:
 
 
 def _without_nulls(held: Any, now: Any) -> Path | None:
-    """As ``_plain``, with null and absent as one, and ``sources`` (dropped by Codex) optional."""
+    """As ``_plain``, with null and absent as one."""
     if isinstance(held, dict) and isinstance(now, dict):
         for key in (*held, *(key for key in now if key not in held)):
-            if key == "sources" and (key not in held or key not in now):
-                continue
             if (where := _without_nulls(held.get(key), now.get(key))) is not None:
                 return (key, *where)
         return None
@@ -274,8 +290,8 @@ def _reasoning_is_identified(held: dict[str, Any], now: dict[str, Any]) -> bool:
         return True
     if held.get("encrypted_content"):
         return True
-    parts = [*(held.get("summary") or ()), *(held.get("content") or ())]
-    return any(isinstance(part, dict) and part.get("text") for part in parts)
+    lists = [value for key in ("summary", "content") if isinstance(value := held.get(key), list)]
+    return any(isinstance(part, dict) and part.get("text") for parts in lists for part in parts)
 
 
 def echo_key(value: Any) -> tuple[bytes, str | None]:
