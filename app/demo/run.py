@@ -133,6 +133,8 @@ Your own client through Warmline to api.openai.com (your credential is passed on
                 wire_api = "responses"
                 supports_websockets = true
 
+Without an account, {demo.url}/v1 takes any key: its answers are made up, its rows are samples.
+
 Ctrl-C ends it.
 """
 

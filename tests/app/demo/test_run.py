@@ -6,13 +6,16 @@ import signal
 import socket
 import subprocess
 import sys
+import textwrap
+import tomllib
 from collections import defaultdict
 from pathlib import Path
 
 import aiohttp
 import pytest
+from openai import AsyncOpenAI
 
-from app.demo.run import running
+from app.demo.run import greeting, running
 from app.errors import AppError
 from app.main import create_app
 from tests.support.service import Running
@@ -69,6 +72,20 @@ async def test_real_traffic_is_not_marked_as_sample():
         assert await asyncio.to_thread(demo.app.state.service.writer.flush)
         rows = (await service.get("/api/requests", upstream="openai"))["rows"]
     assert [row["source"] for row in rows] == ["gateway"]
+
+
+async def test_it_tells_where_to_look_and_how_to_point_a_client_at_it():
+    async with running(create_app, speed=0, pace=1, days=0, openai=UNREACHABLE) as demo:
+        told = greeting(demo)
+        async with AsyncOpenAI(base_url=f"{demo.url}/v1", api_key="any", max_retries=0) as client:
+            answer = await client.responses.create(model="gpt-5.5", input="hi", store=False)
+    assert f"Dashboard   {demo.url}/\n" in told
+    assert f"export OPENAI_BASE_URL={demo.url}/u/openai/v1\n" in told
+    assert answer.status == "completed"
+    config = textwrap.dedent(told.partition("config.toml:\n")[2].partition("\n\n")[0])
+    provider = tomllib.loads(config)["model_providers"]["warmline"]
+    assert provider["base_url"] == f"{demo.url}/u/openai/v1"
+    assert provider["supports_websockets"] is True
 
 
 async def test_the_history_is_on_the_page_from_the_start():
