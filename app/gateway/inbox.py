@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from app.gateway.context import Context
@@ -35,6 +36,11 @@ class Frame:
         """A turn that the engine serves: anything else is for a tunnel."""
         return self.fields.type == "response.create" and not self.fields.stream_id
 
+    @property
+    def is_about_another(self) -> bool:
+        """It asks for no response, but speaks of one: an interrupt, a steer."""
+        return self.refusal is None and self.fields.type != "response.create"
+
 
 class Inbox:
     def __init__(self, context: Context, upstream: str) -> None:
@@ -46,14 +52,24 @@ class Inbox:
         self._ended = False
         self.overflown = False
 
-    async def read(self, receive: Receive, departure: Departure) -> None:
-        """Take the client's messages until it is gone."""
+    async def read(
+        self,
+        receive: Receive,
+        departure: Departure,
+        beside: Callable[[Frame], Awaitable[bool]],
+    ) -> None:
+        """Take the client's messages until it is gone.
+
+        ``beside`` is shown each frame that is no create, and tells whether it has dealt with it.
+        """
         while not self.overflown:
             message = await receive()
             if message["type"] == "websocket.disconnect":
                 break
             if message["type"] == "websocket.receive":
-                self._put(message.get("text"))
+                frame = self._frame(message.get("text"))
+                if not (frame.is_about_another and await beside(frame)):
+                    self._put(frame)
         self.end()
         departure.left()
 
@@ -76,8 +92,7 @@ class Inbox:
         """The frames that nobody took before the end."""
         return list(self._frames)
 
-    def _put(self, text: str | None) -> None:
-        frame = self._frame(text)
+    def _put(self, frame: Frame) -> None:
         self._frames.append(frame)
         self._bytes += len(frame.body)
         self.overflown = len(self._frames) > MAX_FRAMES

@@ -28,14 +28,19 @@ logger = logging.getLogger(__name__)
 UNREACHABLE = Refusal(502, "upstream_unreachable", "The upstream could not be reached.")
 
 
-async def run(socket: ClientSocket, first: Frame) -> None:
-    """Serve the socket as a tunnel, from this frame to its end.
+async def run(socket: ClientSocket, latest: Frame, first: Frame | None) -> None:
+    """Serve the socket as a tunnel to its end, on the connection that serves it or on a fresh one.
 
-    When no upstream connection can be had, the client gets an error frame with the upstream's
-    status, and its socket goes on as before.
+    ``latest`` is the frame of the latest turn, ``first`` the one that makes the tunnel; None when
+    it went beside the turn. When no upstream connection can be had, the client gets an error frame
+    with the upstream's status, and its socket goes on as before.
     """
-    rows = TunnelRows(socket.context, socket.target.upstream.name, socket.identity)
-    connection = await _connect(socket, first, rows)
+    rows = TunnelRows(
+        socket.context, socket.target.upstream.name, socket.identity, socket.identity(latest)
+    )
+    connection = socket.seat.take()
+    if connection is None and first is not None:
+        connection = await _connect(socket, first, rows)
     if connection is None:
         return
     outward = socket.context.tasks.start(
@@ -72,9 +77,9 @@ async def _connect(socket: ClientSocket, first: Frame, rows: TunnelRows) -> Conn
 
 
 async def _client_to_upstream(
-    socket: ClientSocket, first: Frame, connection: Connection, rows: TunnelRows
+    socket: ClientSocket, first: Frame | None, connection: Connection, rows: TunnelRows
 ) -> None:
-    frame: Frame | None = first
+    frame = first or await socket.inbox.next()
     while frame is not None:
         if frame.refusal is not None:
             await socket.send(frame.refusal.frame)

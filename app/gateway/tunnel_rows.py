@@ -50,14 +50,19 @@ class _Turn:
 
 class TunnelRows:
     def __init__(
-        self, context: Context, upstream: str, identify: Callable[[Frame], Identity]
+        self,
+        context: Context,
+        upstream: str,
+        identify: Callable[[Frame], Identity],
+        latest: Identity,
     ) -> None:
+        """``latest`` is who sent the turn before: a successor that nobody asked for is theirs."""
         self._context = context
         self._upstream = upstream
         self._identify = identify
         self._asked: dict[str | None, deque[_Turn]] = {}
         self._running: dict[str | None, _Turn] = {}
-        self._last: _Turn | None = None
+        self._latest = latest
 
     def sent(self, frame: Frame) -> None:
         """A frame of the client goes to the upstream."""
@@ -66,7 +71,7 @@ class TunnelRows:
         turn = _Turn(frame.receipt, self._identify(frame), _request_facts(frame.body))
         lane = _lane(frame.body)
         self._asked.setdefault(lane, deque()).append(turn)
-        self._last = turn
+        self._latest = turn.identity
 
     def refused(self, frame: Frame, status: int, code: str | None) -> None:
         """No connection could be had for a frame of the client: nothing was sent."""
@@ -116,9 +121,8 @@ class TunnelRows:
 
     def _successor(self) -> _Turn:
         receipt = Receipt.now(self._context, self._upstream, "ws")
-        assert self._last is not None, "an upstream cannot answer before the first frame"
         known = {"mode": Mode.WS_INCREMENTAL, "reason": Reason.CLIENT_ANCHORED}
-        return _Turn(receipt, self._last.identity, known)
+        return _Turn(receipt, self._latest, known)
 
     def _feed(self, lane: str | None, turn: _Turn, event_type: str, data: bytes) -> None:
         elapsed = (self._context.clock.monotonic() - turn.receipt.mono) * 1000

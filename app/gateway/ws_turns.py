@@ -13,6 +13,7 @@ from app.gateway import headers, tunnel
 from app.gateway.calls import call_of
 from app.gateway.context import Context
 from app.gateway.departure import Departure, events_of, run
+from app.gateway.handover import Seat
 from app.gateway.http_turns import INTERNAL
 from app.gateway.identity import Identity, identify
 from app.gateway.inbox import Frame, Inbox
@@ -49,13 +50,17 @@ class ClientSocket:
         self.given = headers.decode(scope["headers"])
         self.departure = Departure()
         self.inbox = Inbox(context, target.upstream.name)
+        self.seat = Seat()
+        self._is_running = False
+        self._is_tunnel = False
         self._receive = receive
         self._send = send
         self._epoch_reset_is_due = True
 
     async def serve(self) -> None:
         """Until the client or the tunnel ends it."""
-        reading = self.inbox.read(self._receive, self.departure)
+        self.seat.occupy()
+        reading = self.inbox.read(self._receive, self.departure, self._beside)
         reader = self.context.tasks.start(reading, name="client of a WebSocket")
         try:
             while (frame := await self.inbox.next()) is not None:
@@ -64,7 +69,10 @@ class ClientSocket:
                 elif frame.is_create:
                     await self._turn(frame)
                 else:
-                    await tunnel.run(self, frame)
+                    await tunnel.run(self, frame, frame)
+                if self._is_tunnel:
+                    self._is_tunnel = False
+                    await tunnel.run(self, frame, None)
         except Exception as error:
             logger.error("client socket %s failed: %s", self.id, describe(error))
             await self.close(1011)
@@ -111,8 +119,20 @@ class ClientSocket:
         self._epoch_reset_is_due = False  # the header came with the upgrade: it asks for one reset
         return call
 
+    async def _beside(self, frame: Frame) -> bool:
+        """A frame about the response under way goes at once to the connection that it is on.
+
+        With it the socket becomes a tunnel, from the end of that response on.
+        """
+        if not self._is_running or not await self.seat.send_beside(frame.body):
+            return False
+        self._is_tunnel = True
+        return True
+
     async def _turn(self, frame: Frame) -> None:
         call = self.call(frame)
+        self._is_running = True
+        self.seat.note(None)
         try:
             answer = await run(self.context.driver, call, self.departure)
             await self._relay(answer)
@@ -120,6 +140,7 @@ class ClientSocket:
             logger.error("turn %s failed: %s", call.turn_id, describe(error))
             await self.send(INTERNAL.frame)
         finally:
+            self._is_running = False
             self.departure.listen(None)
 
     async def _relay(self, answer: Answer) -> None:

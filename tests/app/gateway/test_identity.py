@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.gateway.identity import Fields, client_of, identify, peek, tenant_of
@@ -34,6 +34,7 @@ def test_requests_without_a_credential_are_one_tenant_of_their_own():
     assert who().tenant != who(("authorization", "x")).tenant
 
 
+@settings(deadline=None)
 @given(first=st.text(max_size=9), second=st.text(max_size=9))
 def test_two_credentials_are_never_one(first, second):
     one = tenant_of(KEYS, (("authorization", f"a{first}"), ("api-key", f"b{second}")))
@@ -54,6 +55,7 @@ ORDER = [
 ]
 
 
+@settings(deadline=None)
 @given(present=st.sets(st.integers(0, len(ORDER) - 1)), data=st.data())
 def test_the_first_name_in_the_order_of_the_design_is_the_session(present, data):
     headers, metadata, fields = [], {}, {}
@@ -230,6 +232,7 @@ def test_nesting_beyond_reading_is_an_object_of_which_nothing_is_known():
     assert peek(body).is_object
 
 
+@settings(deadline=None)
 @given(body=st.binary(max_size=60))
 def test_no_body_raises(body):
     identify(KEYS, (), peek(body))

@@ -14,7 +14,15 @@ class Client:
         self.departure = Departure()
         self.edge = Edge(max_body_bytes=100)
         self.inbox = Inbox(self.edge.gateway._context, "default")
-        self.reading = asyncio.ensure_future(self.inbox.read(self.messages.get, self.departure))
+        self.shown = []
+        self.takes = False
+        self.reading = asyncio.ensure_future(
+            self.inbox.read(self.messages.get, self.departure, self.beside)
+        )
+
+    async def beside(self, frame):
+        self.shown.append(frame.fields.type)
+        return self.takes
 
     def say(self, *frames):
         for frame in frames:
@@ -76,3 +84,14 @@ async def test_a_bound_of_frames_ends_the_reading():
     await client.reading
     assert client.inbox.overflown
     assert client.departure.gone
+
+
+async def test_frames_about_another_response_are_shown_and_kept_unless_taken():
+    client = Client()
+    client.say({"type": "response.steer"}, {"type": "response.create"}, "no json")
+    await client.inbox.next()
+    client.takes = True
+    client.say({"type": "response.interrupt"})
+    await client.leave()
+    assert client.shown == ["response.steer", "response.interrupt"]
+    assert [frame.fields.type for frame in client.inbox.left_over()] == ["response.create", None]

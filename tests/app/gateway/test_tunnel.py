@@ -1,7 +1,9 @@
+import asyncio
 import json
 
 import pytest
 
+from app.gateway.handover import SharedConnection
 from engine.errors import ConnectFailed, UpgradeRejected
 from engine.model import Mode, Reason, Status
 from tests.support.fake_driver import AUTH, Edge, FakeConnection, FakeSockets, stream
@@ -136,3 +138,92 @@ async def test_a_frame_that_is_refused_does_not_end_the_tunnel():
         up.say(CREATED)
         assert await socket.event() == CREATED
     assert len(up.sent) == 1
+
+
+# --- the connection that serves the socket -----------------------------------------------------
+
+
+def serving(up, *, ends=None):
+    """A turn of the engine's on this connection: its frame, its first event, and then its end."""
+    connection = SharedConnection(up)
+
+    async def step(call):
+        await connection.send(call.body)
+        return stream(CREATED, *([ends.wait] if ends else []), DONE)
+
+    return step
+
+
+async def test_the_tunnel_takes_the_connection_that_served_the_socket():
+    up = FakeConnection()
+    edge = edge_with(script=[serving(up)])
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say({"type": "response.create"})
+        assert [await socket.event() for _ in range(2)] == [CREATED, DONE]
+        up.was_sent.clear()
+        socket.say(LANE | {"previous_response_id": "r1"})
+        await up.was_sent.wait()
+    assert (len(up.sent), edge.sockets.opened) == (2, [])
+    assert [row.reason for row in edge.facts] == [Reason.CLIENT_ANCHORED]
+
+
+@pytest.mark.parametrize("kind", ["response.interrupt", "response.steer"])
+async def test_a_frame_about_the_running_response_goes_to_its_connection_at_once(kind):
+    up, ends = FakeConnection(), asyncio.Event()
+    edge = edge_with(script=[serving(up, ends=ends)])
+    async with edge.socket(headers=[AUTH, ("thread-id", "t")]) as socket:
+        await socket.accepted()
+        socket.say({"type": "response.create"})
+        assert await socket.event() == CREATED
+        up.was_sent.clear()
+        socket.say({"type": kind, "response_id": "r1"})
+        await up.was_sent.wait()
+        assert json.loads(up.sent[-1])["type"] == kind
+        ends.set()
+        assert await socket.event() == DONE
+        up.say(CREATED, DONE)  # the successor that steering brings
+        assert [await socket.event() for _ in range(2)] == [CREATED, DONE]
+        socket.say({"type": "response.create", "previous_response_id": "r1"})
+        await socket.taken()
+    assert [row.session for row in edge.facts] == ["t", "t"]
+    assert len(edge.driver.calls) == 1
+
+
+async def test_a_connection_that_ends_with_the_running_response_makes_no_tunnel():
+    up, ends = FakeConnection(), asyncio.Event()
+    edge = edge_with(script=[serving(up, ends=ends), stream(DONE)])
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say({"type": "response.create"})
+        await socket.event()
+        up.was_sent.clear()
+        socket.say({"type": "response.interrupt"})
+        await up.was_sent.wait()
+        await up.close()
+        ends.set()
+        assert await socket.event() == DONE
+        socket.say({"type": "response.create"})
+        assert await socket.event() == DONE
+    assert len(edge.driver.calls) == 2
+
+
+async def test_a_frame_that_comes_before_the_turn_has_a_connection_waits_for_its_end():
+    up, ends = FakeConnection(), asyncio.Event()
+
+    async def over_http(_call):
+        await ends.wait()
+        return stream(DONE)
+
+    edge = edge_with(up, script=[over_http])
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say({"type": "response.create"})
+        await edge.driver.called.wait()
+        socket.say({"type": "response.interrupt"})
+        await socket.taken()
+        assert up.sent == []
+        ends.set()
+        assert await socket.event() == DONE
+        await up.was_sent.wait()
+    assert len(edge.sockets.opened) == 1

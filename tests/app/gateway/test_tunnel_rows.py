@@ -9,13 +9,15 @@ from app.gateway.tunnel_rows import TunnelRows
 from engine.model import Kind, Mode, Reason, Status
 from tests.support.fake_driver import KEYS, Edge
 
+LATEST = identify(KEYS, (), peek(b'{"prompt_cache_key":"latest"}'))
+
 
 class Tunnel:
     def __init__(self):
         self.edge = Edge()
         self.context = self.edge.gateway._context
         self.rows = TunnelRows(
-            self.context, "default", lambda frame: identify(KEYS, (), frame.fields)
+            self.context, "default", lambda frame: identify(KEYS, (), frame.fields), LATEST
         )
 
     def sent(self, **fields):
@@ -127,6 +129,12 @@ def test_the_successor_of_a_steered_response_is_a_turn_of_its_own():
     ]
     assert tunnel.facts[1].reason is Reason.CLIENT_ANCHORED
     assert tunnel.facts[1].turn_id != tunnel.facts[0].turn_id
+
+
+def test_a_successor_before_any_frame_is_of_the_session_of_the_turn_before():
+    tunnel = Tunnel()
+    tunnel.answered("r2")
+    assert [row.session for row in tunnel.facts] == ["latest"]
 
 
 def test_a_warm_up_is_no_generation():
