@@ -70,7 +70,8 @@ def _line_end(buffer: bytearray, at: int) -> int | None:
 
 
 def _block(raw: bytes) -> Block:
-    lines = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
+    raw_text = raw.removeprefix(b"\xef\xbb\xbf")
+    lines = raw_text.replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
     data = [
         line[6:] if line.startswith(b"data: ") else line[5:]
         for line in lines
