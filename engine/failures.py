@@ -76,7 +76,8 @@ class Failure:
     def _rejects_the_anchor(self) -> bool:
         if self.code == "previous_response_not_found":
             return True
-        return self.type == "invalid_request_error" and (
+        # The flat shape has no type of the error: its ``type`` is the event's.
+        return self.type in (None, "invalid_request_error") and (
             self.param == "previous_response_id"
             or "previous_response_id" in self.message
             or "previous response" in self.message.lower()
@@ -141,7 +142,9 @@ def _retry_after(headers: Mapping[str, str], error: Mapping[str, Any]) -> str | 
     if "retry-after" in headers:
         return headers["retry-after"]
     seconds = error.get("resets_in_seconds")
-    return str(int(seconds)) if isinstance(seconds, int | float) and seconds >= 0 else None
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float) or seconds < 0:
+        return None
+    return str(int(seconds))
 
 
 def synthetic(status: int, code: str, message: str) -> bytes:

@@ -61,6 +61,8 @@ class Fold:
         """An event that carries model output was seen (DESIGN 2, TTFT)."""
         self._done: dict[int, Raw] = {}
         self._announced: set[int] = set()
+        self._done_twice = False
+        """Two different items were done at one index: which of them is held is unknown."""
         self._terminal_output: list[Raw] | None = None
         self.last_response: Raw | None = None
 
@@ -68,12 +70,14 @@ class Fold:
         """Take one event; returns its type, "" where it cannot be read."""
         try:
             head = _head.decode(data)
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             head = _loose_head(data)
         if not head.type:
             self.unreadable += 1
             return ""
         type_ = head.type
+        if self.terminal is not None:
+            return type_  # what follows an end is not of this response
         if type_ == "response.metadata":
             self._metadata(head.headers)
             return type_
@@ -128,7 +132,9 @@ class Fold:
 
     @property
     def conflicts(self) -> bool:
-        """The terminal list contradicts the items that were done."""
+        """The terminal list, or a second done event, contradicts the items that were done."""
+        if self._done_twice:
+            return True
         if not self._terminal_output:
             return False
         done = self.outputs
@@ -150,6 +156,8 @@ class Fold:
     def _item(self, head: _Head, *, done: bool) -> None:
         index = len(self._done) if head.output_index is None else head.output_index
         if done and head.item != _MISSING:
+            before = self._done.get(index, head.item)
+            self._done_twice |= before != head.item and not _same_output(before, head.item)
             self._done[index] = head.item.copy()
         elif not done:
             self._announced.add(index)
@@ -161,8 +169,6 @@ class Fold:
         self.response_id = self.response_id or _text(fields.get("id"))
 
     def _end(self, type_: str, response: Raw, data: bytes) -> None:
-        if self.terminal is not None:
-            return
         self.terminal = type_
         if type_ == "error":
             self.error = _error_of(data)
@@ -199,7 +205,7 @@ def _loose_head(data: bytes) -> _Head:
     """An event whose known keys have unknown shapes is still an event: only its type is needed."""
     try:
         fields = _fields.decode(data)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return _Head()
     return _Head(
         type=_text(fields.get("type")) or "",
