@@ -69,3 +69,17 @@ def test_a_resume_over_the_other_transport_is_continued(tmp_path: Path, first: b
         assert turn.connection == before[-1].connection
         assert turn.previous_response_id == before[-1].response_id
         assert it.checked() == len(it.rows())
+
+
+def test_bodies_compressed_by_an_account_login_are_continued(tmp_path: Path) -> None:
+    with stack(tmp_path) as it:
+        result = Codex(tmp_path, it.url, account=True).run("run echo hi 2 times")
+        rows = it.rows()
+
+        assert result.code == 0, result.errors
+        encodings = {e.headers.get("content-encoding") for e in it.tap.exchanges}
+        assert encodings == {"zstd"}
+        sent = {e.header("content-encoding") for e in it.up.core.log}
+        assert sent == {None}
+        assert [row.mode for row in rows] == ["ws_full", "ws_incremental", "ws_incremental"]
+        assert it.checked() == 3

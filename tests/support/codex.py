@@ -6,6 +6,7 @@ One process per prompt: ``Codex(folder, url).run("run echo hi")``; many turns in
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import queue
@@ -13,6 +14,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -29,6 +31,7 @@ QUIET = (
     "check_for_update_on_startup=false",
     "analytics.enabled=false",
     "features.plugins=false",
+    "features.apps=false",
     "features.unbounded_connection_retries=false",
 )
 Json = dict[str, Any]
@@ -73,6 +76,8 @@ class Codex:
     websocket: bool = False
     builtin: bool = False
     """The provider that Codex knows as ``openai``, moved to ``url``."""
+    account: bool = False
+    """Logged in with an account instead of a key; over HTTP Codex then compresses its bodies."""
     retries: int = 1
     config: tuple[str, ...] = ()
     patience: float = PATIENCE
@@ -83,21 +88,38 @@ class Codex:
         self.home, self.work = self.folder / "codex", self.folder / "work"
         self.home.mkdir(parents=True, exist_ok=True)
         self.work.mkdir(parents=True, exist_ok=True)
+        if self.account:
+            self._log_in_with_account()
 
     def log_in(self) -> None:
         """Leave the key where Codex's own provider looks for one when it serves an app."""
         (self.home / "auth.json").write_text(json.dumps({"OPENAI_API_KEY": "sk-test"}))
 
+    def _log_in_with_account(self) -> None:
+        claims = {"chatgpt_account_id": "account", "chatgpt_plan_type": "pro", "user_id": "user"}
+        parts: tuple[Json, ...] = (
+            {"alg": "none", "typ": "JWT"},
+            {"exp": 9_999_999_999, "https://api.openai.com/auth": claims},
+            {},
+        )
+        token = ".".join(
+            base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=")
+            for part in parts
+        )
+        tokens = {"id_token": token, "access_token": token, "refresh_token": "refresh"}
+        login = {
+            "auth_mode": "chatgpt",
+            "tokens": {**tokens, "account_id": "account"},
+            "last_refresh": datetime.now(UTC).isoformat(),
+        }
+        (self.home / "auth.json").write_text(json.dumps(login))
+
     @property
     def environment(self) -> dict[str, str]:
         """Nothing of the machine's but the path."""
-        return {
-            "PATH": os.environ["PATH"],
-            "HOME": str(self.folder),
-            "CODEX_HOME": str(self.home),
-            "GW_KEY": "sk-test",
-            "CODEX_API_KEY": "sk-test",
-        }
+        keys = {} if self.account else {"GW_KEY": "sk-test", "CODEX_API_KEY": "sk-test"}
+        homes = {"HOME": str(self.folder), "CODEX_HOME": str(self.home)}
+        return {"PATH": os.environ["PATH"], **homes, **keys}
 
     @property
     def options(self) -> list[str]:
@@ -105,13 +127,16 @@ class Codex:
             chosen = ('model_provider="openai"', f'openai_base_url="{self.url}"')
         else:
             spoken = "true" if self.websocket else "false"
+            login = "requires_openai_auth=true" if self.account else 'env_key="GW_KEY"'
+            name = "OpenAI" if self.account else "gw"
             gateway = (
-                f'{{name="gw",base_url="{self.url}",wire_api="responses",env_key="GW_KEY",'
+                f'{{name="{name}",base_url="{self.url}",wire_api="responses",{login},'
                 f"supports_websockets={spoken},request_max_retries=0,"
                 f"stream_max_retries={self.retries},stream_idle_timeout_ms=20000}}"
             )
             chosen = ('model_provider="gw"', f"model_providers.gw={gateway}")
-        settings = (*chosen, *QUIET, *self.config)
+        backend = (f'chatgpt_base_url="{self.url}"',) if self.account else ()
+        settings = (*chosen, *backend, *QUIET, *self.config)
         return [part for setting in settings for part in ("-c", setting)]
 
     def run(self, prompt: str, *, resume: bool = False, model: str | None = None) -> Result:

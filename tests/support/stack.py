@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
+import zstandard
 
 from app.demo.provider.oracle import first_difference, same_transcript
 from app.ledger import queries
@@ -97,7 +98,7 @@ class Tap:
             if message["type"] == "http.request":
                 sent.extend(message.get("body", b""))
                 if not message.get("more_body"):
-                    exchange.body = json.loads(sent)
+                    exchange.body = _decoded(bytes(sent), exchange.headers)
                     self.exchanges.append(exchange)
             return message
 
@@ -145,6 +146,13 @@ class Tap:
 
 def _headers(scope: Scope) -> dict[str, str]:
     return {k.decode().lower(): v.decode() for k, v in scope["headers"]}
+
+
+def _decoded(body: bytes, headers: dict[str, str]) -> Json:
+    if headers.get("content-encoding") == "zstd":
+        with zstandard.ZstdDecompressor().stream_reader(body) as reader:
+            body = reader.read()
+    return json.loads(body)  # type: ignore[no-any-return]
 
 
 def _events(stream: bytes) -> list[Json]:
