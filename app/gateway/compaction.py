@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import io
 import logging
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -74,7 +75,7 @@ async def serve(
         request = context.http().post(
             url,
             headers=plain,
-            data=body,
+            data=io.BytesIO(body),  # in pieces: one large write would hold up all others
             allow_redirects=False,
             timeout=passthrough.timeout_of(target.upstream.policy),
         )
