@@ -102,7 +102,8 @@ class Gateway:
         if refusal is not None:
             raise refusal
         raw_path = scope.get("raw_path") or scope["path"].encode()
-        target = context.upstreams.find(raw_path.decode("latin-1"))
+        query = scope.get("query_string", b"").decode("latin-1")
+        target = context.upstreams.find(raw_path.decode("latin-1"), query)
         if is_websocket and target.route is not Route.RESPONSES:
             raise Refusal(404, "not_found", "WebSockets are served at …/responses only.")
         if is_websocket and not target.takes_websockets:

@@ -27,7 +27,7 @@ def call_of(
         received_at=receipt.at,
         received_mono=receipt.mono,
         body=body,
-        upstream=target.upstream,
+        upstream=target.queried,
         tenant=identity.tenant,
         session=identity.session,
         root_session=identity.root_session,

@@ -54,11 +54,11 @@ async def serve(
     except ClientGone:
         return  # half a request is no turn
     except Refusal as refusal:
-        identity = _compacting(identify(context.keys, given, Fields()))
+        identity = _compacting(identify(context.keys, given, Fields(), target.query))
         record_refusal(context, receipt, identity, refusal)
         await refuse(send, refusal, turn_headers(receipt.turn_id))
         return
-    identity = _compacting(identify(context.keys, given, peek(body)))
+    identity = _compacting(identify(context.keys, given, peek(body), target.query))
     departure = Departure()
     watcher = context.tasks.start(watch(receive, departure), name="client of a compaction")
     known: dict[str, Any] = {
@@ -70,10 +70,9 @@ async def serve(
     }
     marks = turn_headers(receipt.turn_id, Mode.HTTP_FULL, Reason.CONTINUATION_OFF)
     try:
-        url = passthrough.url_of(target, scope.get("query_string", b""))
         plain = (*headers.forwarded(given, body_is_read=True), ("accept-encoding", "identity"))
         request = context.http().post(
-            url,
+            passthrough.url_of(target),
             headers=plain,
             data=io.BytesIO(body),  # in pieces: one large write would hold up all others
             allow_redirects=False,

@@ -47,12 +47,12 @@ async def serve(
     except ClientGone:
         return  # half a request is no turn
     except Refusal as refusal:
-        identity = identify(context.keys, given, Fields())
+        identity = identify(context.keys, given, Fields(), target.query)
         record_refusal(context, receipt, identity, refusal)
         await refuse(send, refusal, turn_headers(receipt.turn_id))
         return
     fields = peek(body)
-    identity = identify(context.keys, given, fields)
+    identity = identify(context.keys, given, fields, target.query)
     call = call_of(
         receipt,
         target,

@@ -99,7 +99,12 @@ def _peek_slowly(body: bytes) -> Fields:
 
 
 def identify(
-    keys: Keys, headers: Headers, fields: Fields, *, headers_are_of_this_request: bool = True
+    keys: Keys,
+    headers: Headers,
+    fields: Fields,
+    query: str = "",
+    *,
+    headers_are_of_this_request: bool = True,
 ) -> Identity:
     """Tell who sends this request.
 
@@ -123,7 +128,7 @@ def identify(
     )
     client, version = client_of(by_name.get("user-agent"), by_name.get("originator"))
     return Identity(
-        tenant=tenant_of(keys, headers),
+        tenant=tenant_of(keys, headers, query),
         session=session,
         root_session=_name(session_id) or body_session_id,
         turn_group=_name(_get(metadata, "turn_id")) or _name(turn.get("turn_id")),
@@ -134,14 +139,20 @@ def identify(
     )
 
 
-def tenant_of(keys: Keys, headers: Headers) -> str:
-    """The keyed hash of the credential; requests without one are a tenant of their own."""
+def tenant_of(keys: Keys, headers: Headers, query: str = "") -> str:
+    """The keyed hash of the credential; requests without one are a tenant of their own.
+
+    A request without a credential header may have it in its query: two such queries are never one
+    tenant.
+    """
     credentials = [
         value.strip()
         for wanted in ("authorization", "api-key")
         for name, value in headers
         if name == wanted and value.strip()
     ]
+    if not credentials and query:
+        return keys.hmac("tenant-by-query", query)
     return keys.hmac("tenant", *credentials)
 
 

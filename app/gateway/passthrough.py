@@ -42,7 +42,7 @@ async def serve(
         upload.ended.set()
     request = context.http().request(
         scope["method"],
-        url_of(target, scope.get("query_string", b"")),
+        url_of(target),
         headers=_request_headers(given),
         data=None if upload.ended.is_set() else upload.chunks(),
         allow_redirects=False,
@@ -109,9 +109,9 @@ class _Upload:
         await watch(self._receive, self.departure)
 
 
-def url_of(target: Target, query: bytes) -> URL:
+def url_of(target: Target) -> URL:
     """The upstream's address, with path and query exactly as the client wrote them."""
-    suffix = f"?{query.decode('latin-1')}" if query else ""
+    suffix = f"?{target.query}" if target.query else ""
     return URL(f"{target.upstream.base_url}{target.path}{suffix}", encoded=True)
 
 

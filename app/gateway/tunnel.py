@@ -64,7 +64,9 @@ async def _connect(socket: ClientSocket, first: Frame, rows: TunnelRows) -> Conn
     upstream = socket.target.upstream
     try:
         return await socket.context.websocket.connect(
-            upstream.ws_url, handshake(socket.forwarded()), upstream.policy.connect_timeout
+            socket.target.queried.ws_url,
+            handshake(socket.forwarded()),
+            upstream.policy.connect_timeout,
         )
     except UpgradeRejected as error:
         rows.refused(first, error.status, failures.read(error.body).code)

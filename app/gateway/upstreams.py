@@ -26,14 +26,39 @@ class Route(Enum):
 
 
 @dataclass(frozen=True, slots=True)
+class QueriedUpstream(Upstream):
+    """An upstream with the query of one request, e.g. the ``api-version`` that Azure wants."""
+
+    query: str = ""
+
+    @property
+    def http_url(self) -> str:
+        return f"{self.base_url}/responses?{self.query}"
+
+    @property
+    def ws_url(self) -> str:
+        return f"ws{self.base_url.removeprefix('http')}/responses?{self.query}"
+
+
+@dataclass(frozen=True, slots=True)
 class Target:
     upstream: Upstream
     path: str
     """Below the upstream's base URL, as the client wrote it, with its leading slash."""
+    query: str = ""
+    """As the client wrote it, without the question mark."""
 
     @property
     def route(self) -> Route:
         return {r.value: r for r in Route if r.value}.get(self.path, Route.OTHER)
+
+    @property
+    def queried(self) -> Upstream:
+        """The upstream for a turn, which is to get the client's query too."""
+        if not self.query:
+            return self.upstream
+        known = self.upstream
+        return QueriedUpstream(known.name, known.base_url, known.policy, self.query)
 
     @property
     def takes_websockets(self) -> bool:
@@ -52,8 +77,8 @@ class Upstreams:
         """Whether a path (decoded) is one of the gateway's."""
         return _ROUTES.fullmatch(path) is not None
 
-    def find(self, raw_path: str) -> Target:
-        """The target of a path as it stands in the request line. Raises ``Refusal``."""
+    def find(self, raw_path: str, query: str = "") -> Target:
+        """The target of path and query as they stand in the request line. Raises ``Refusal``."""
         match = _ROUTES.fullmatch(raw_path)
         if match is None:
             raise Refusal(404, "not_found", "There is no such route.")
@@ -61,7 +86,7 @@ class Upstreams:
         if any(part in (".", "..") for part in re.split(r"[/\\]", unquote(path))):
             raise Refusal(400, "invalid_path", "Dot segments are not allowed in a path.")
         if match["name"] is None:
-            return Target(self._default, path)
+            return Target(self._default, path, query)
         upstream = self._named.get(unquote(match["name"]))
         if upstream is None:
             raise Refusal(
@@ -69,4 +94,4 @@ class Upstreams:
                 "unknown_upstream",
                 "No upstream of that name is set. Add a table [upstreams.NAME] to the settings.",
             )
-        return Target(upstream, path)
+        return Target(upstream, path, query)

@@ -101,7 +101,11 @@ class ClientSocket:
 
     def identity(self, frame: Frame) -> Identity:
         return identify(
-            self.context.keys, self.given, frame.fields, headers_are_of_this_request=False
+            self.context.keys,
+            self.given,
+            frame.fields,
+            self.target.query,
+            headers_are_of_this_request=False,
         )
 
     def call(self, frame: Frame) -> Call:

@@ -42,6 +42,12 @@ async def test_the_token_is_stripped_before_the_upstream():
     assert edge.call.headers == (AUTH,)
 
 
+async def test_the_query_of_a_turn_reaches_its_upstream():
+    edge = Edge(plain(200, {}))
+    await edge.post(query=b"api-version=preview")
+    assert edge.call.upstream.http_url.endswith("/v1/responses?api-version=preview")
+
+
 async def test_an_unknown_upstream_is_404():
     assert (await Edge().post("/u/other/v1/responses")).error["code"] == "unknown_upstream"
 

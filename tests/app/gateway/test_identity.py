@@ -42,6 +42,13 @@ def test_two_credentials_are_never_one(first, second):
     assert one != other
 
 
+def test_a_credential_in_the_query_parts_tenants_where_no_header_has_one():
+    one, other = (tenant_of(KEYS, (), query) for query in ("key=1", "key=2"))
+    assert len({one, other, tenant_of(KEYS, ())}) == 3
+    header = (("authorization", "x"),)
+    assert tenant_of(KEYS, header, "api-version=1") == tenant_of(KEYS, header)
+
+
 # --- session -----------------------------------------------------------------------------------
 
 ORDER = [

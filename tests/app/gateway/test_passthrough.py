@@ -213,13 +213,10 @@ async def test_an_answer_that_breaks_off_breaks_the_clients_off_too():
     assert not exchange.complete
 
 
-def test_paths_and_queries_are_not_rewritten():
-    target = Target(Upstream("u", "https://h.example/v1"), "/a%2Fb//c")
-    assert (
-        str(passthrough.url_of(target, b"x=%2B&y=a b"))
-        == "https://h.example/v1/a%2Fb//c?x=%2B&y=a b"
-    )
-    assert str(passthrough.url_of(target, b"")) == "https://h.example/v1/a%2Fb//c"
+@pytest.mark.parametrize("end", ["", "?x=%2B&y=a b"])
+def test_paths_and_queries_are_not_rewritten(end):
+    target = Target(Upstream("u", "https://h.example/v1"), "/a%2Fb//c", end[1:])
+    assert str(passthrough.url_of(target)) == f"https://h.example/v1/a%2Fb//c{end}"
 
 
 def test_the_policys_times_bound_connecting_and_silence_but_not_the_whole():

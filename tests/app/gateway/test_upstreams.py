@@ -57,3 +57,11 @@ def test_other_paths_are_not_the_gateways(path):
 def test_websockets_are_off_where_continuation_is():
     assert UPSTREAMS.find("/v1/responses").takes_websockets
     assert not UPSTREAMS.find("/u/azure/v1/responses").takes_websockets
+
+
+def test_a_turn_takes_the_clients_query_along():
+    upstream = UPSTREAMS.find("/u/azure/v1/responses", "api-version=preview").queried
+    assert upstream.http_url == "https://two.example/openai/v1/responses?api-version=preview"
+    assert upstream.ws_url == "wss://two.example/openai/v1/responses?api-version=preview"
+    assert (upstream.name, upstream.policy) == (AZURE.name, AZURE.policy)
+    assert UPSTREAMS.find("/v1/responses").queried is DEFAULT
