@@ -90,3 +90,24 @@ def test_agents_that_replay_are_continued(tmp_path: Path, how: str, transport: s
         assert len({row.session for row in rows}) == 1
         assert not any("previous_response_id" in e.body for e in it.tap.exchanges)
         assert it.checked() == 8
+
+
+@pytest.mark.parametrize(
+    ("how", "mode"), [("http", "http_incremental"), ("socket", "ws_incremental")]
+)
+def test_agents_that_name_stored_responses_go_through_unchanged(
+    tmp_path: Path, how: str, mode: str
+) -> None:
+    with stack(tmp_path) as it:
+        told = run("openai_agents.py", it.url, how, "2", "anchored", folder=tmp_path)
+        rows = it.rows()
+
+        assert told["ids"] == [row.response_id for row in rows]
+        assert len(rows) == 6
+        for row, exchange in zip(rows, it.tap.exchanges, strict=True):
+            named = exchange.body.get("previous_response_id")
+            if named is not None:
+                assert (row.mode, row.reason) == (mode, "client_anchored")
+                assert (row.previous_response_id, row.items_sent) == (named, 1)
+        assert sum(row.reason == "client_anchored" for row in rows) == 4
+        assert it.checked() == 6

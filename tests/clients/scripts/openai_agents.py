@@ -1,6 +1,7 @@
 """Two runs of an agent with one tool through the Agents SDK; prints what came of it as JSON.
 
-``openai_agents.py URL http|socket STEPS``
+``openai_agents.py URL http|socket STEPS [anchored]``. ``anchored``: the SDK names the last response
+instead of replaying.
 """
 
 from __future__ import annotations
@@ -29,28 +30,29 @@ def request(steps: int, before: list[Any]) -> list[Any]:
     return [*before, {"role": "user", "content": f"run echo hi {steps} times"}]
 
 
-async def over_http(url: str, steps: int) -> list[Any]:
+async def over_http(url: str, steps: int, **more: Any) -> list[Any]:
     client = openai.AsyncOpenAI(base_url=url, api_key="sk-test", max_retries=0)
     model = agents.OpenAIResponsesModel(MODEL, client)
     agent = AGENT.clone(model=model)
-    first = await agents.Runner.run(agent, request(steps, []))
-    second = await agents.Runner.run(agent, request(steps, first.to_input_list()))
+    first = await agents.Runner.run(agent, request(steps, []), **more)
+    second = await agents.Runner.run(agent, request(steps, first.to_input_list()), **more)
     await client.close()
     return [first, second]
 
 
-async def over_a_socket(url: str, steps: int) -> list[Any]:
+async def over_a_socket(url: str, steps: int, **more: Any) -> list[Any]:
     agent = AGENT.clone(model=MODEL)
     async with agents.responses_websocket_session(base_url=url, api_key="sk-test") as session:
-        first = await session.run(agent, request(steps, []))
-        second = await session.run(agent, request(steps, first.to_input_list()))
+        first = await session.run(agent, request(steps, []), **more)
+        second = await session.run(agent, request(steps, first.to_input_list()), **more)
     return [first, second]
 
 
 def main() -> None:
     url, how, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
     agents.set_tracing_disabled(True)
-    runs = asyncio.run((over_a_socket if how == "socket" else over_http)(url, steps))
+    more = {"auto_previous_response_id": True} if "anchored" in sys.argv else {}
+    runs = asyncio.run((over_a_socket if how == "socket" else over_http)(url, steps, **more))
     ids = [answer.response_id for run in runs for answer in run.raw_responses]
     print(json.dumps({"ids": ids, "last": runs[-1].final_output}))
 
