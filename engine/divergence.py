@@ -44,6 +44,8 @@ def describe(
     offset: int | None = None
     values: tuple[Any, Any] = (None, None)
     klass = None if before is None else _class(baseline[index:], request[index:])
+    if klass is DivergenceClass.REMOVED and index == 0:
+        klass = DivergenceClass.TRUNCATED_HEAD
     if before is not None and now is not None and klass is DivergenceClass.EDITED:
         where = before.difference(now) or ()
         values = (_at(held, where), _at(sent, where))
@@ -127,10 +129,10 @@ def _inside_json(where: items.Path, held: Any, now: Any) -> tuple[items.Path, tu
     if isinstance(held, str) and isinstance(now, str):
         try:
             one, other = items.parse(held), items.parse(now)
+            inner = items.plain_difference(one, other) or ()
         except (ValueError, RecursionError):
             return where, (held, now)
         if isinstance(one, dict) and isinstance(other, dict):
-            inner = items.plain_difference(one, other) or ()
             return (*where, *inner), (_at(one, inner), _at(other, inner))
     return where, (held, now)
 

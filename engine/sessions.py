@@ -42,6 +42,8 @@ class Scope:
     epochs: OrderedDict[str, Epoch] = field(default_factory=OrderedDict)
     turn_states: OrderedDict[str, str] = field(default_factory=OrderedDict)
     """The provider's sticky-routing token per client turn; never longer than the turn."""
+    turns: int = 0
+    """How many turns are under way: a scope in use is never forgotten."""
     resets: int = 0
     """Counts resets, so that a turn in flight knows that one came between."""
 
@@ -52,7 +54,7 @@ class Scope:
 
     @property
     def idle(self) -> bool:
-        return all(
+        return self.turns == 0 and all(
             chain.state is not ChainState.BUSY and chain.leased_by is None
             for chain in self.chains.values()
         )
@@ -64,8 +66,7 @@ class Sessions:
     def __init__(self, bounds: Bounds) -> None:
         self._bounds = bounds
         self._scopes: OrderedDict[ScopeKey, Scope] = OrderedDict()
-        self._by_response: dict[str, Anchor] = {}
-        self._owner: dict[str, ScopeKey] = {}
+        self._by_response: dict[str, dict[ScopeKey, Anchor]] = {}
         self._bytes = 0
 
     def scope(self, key: ScopeKey) -> Scope:
@@ -79,18 +80,46 @@ class Sessions:
     def scopes(self) -> Iterator[Scope]:
         yield from self._scopes.values()
 
-    def find(self, response_id: str) -> tuple[ScopeKey, Anchor] | None:
-        """The anchor that an answered turn left, whoever's it is: the caller checks the tenant."""
-        anchor = self._by_response.get(response_id)
-        return None if anchor is None else (self._owner[response_id], anchor)
+    def scope_of(self, tenant: str, upstream: str, session: str) -> Scope:
+        """The scope that holds a session by its name, be it one that was given here."""
+        unnamed = self._scopes.get((tenant, upstream, None))
+        if unnamed is not None and session in unnamed.epochs:
+            return unnamed
+        return self.scope((tenant, upstream, session))
+
+    def find(
+        self, response_id: str, asker: ScopeKey | None = None
+    ) -> tuple[ScopeKey, Anchor] | None:
+        """The anchor that an answered turn left, whoever's it is: the caller checks the tenant.
+
+        Ids are the provider's, and may repeat: the asker's own come first, then the newest.
+        """
+        found = None
+        best = -1
+        for key, anchor in self._by_response.get(response_id, {}).items():
+            near = 0
+            while asker is not None and near < len(asker) and key[near] == asker[near]:
+                near += 1
+            if near >= best:
+                found, best = (key, anchor), near
+        return found
+
+    def move(self, chain: Chain, scope: Scope) -> None:
+        """A busy chain belongs to the scope of the turn that took it."""
+        for other in self._scopes.values():
+            other.chains.pop(chain.id, None)
+        scope.chains[chain.id] = chain
 
     def add(self, scope: Scope, anchor: Anchor) -> None:
         """Keep an anchor, as the newest of its scope."""
+        # The scope may have been evicted during the turn; what hangs on it would never be dropped.
+        scope = self.scope(scope.key)
         scope.anchors[anchor.id] = anchor
         self._bytes += anchor.size
         if anchor.response_id:
-            self._by_response[anchor.response_id] = anchor
-            self._owner[anchor.response_id] = scope.key
+            holders = self._by_response.setdefault(anchor.response_id, {})
+            holders.pop(scope.key, None)
+            holders[scope.key] = anchor
 
     def superseded(self, size: int) -> None:
         """``size`` bytes of a baseline are now counted with the anchor that extends it."""
@@ -101,8 +130,12 @@ class Sessions:
         if scope.anchors.pop(anchor.id, None) is None:
             return
         self._bytes -= anchor.size
-        if self._by_response.get(anchor.response_id) is anchor:
-            del self._by_response[anchor.response_id], self._owner[anchor.response_id]
+        anchor.size = 0
+        holders = self._by_response.get(anchor.response_id, {})
+        if holders.get(scope.key) is anchor:
+            del holders[scope.key]
+            if not holders:
+                del self._by_response[anchor.response_id]
 
     def release(self, socket: str) -> None:
         """A client socket ended: its chains live on for whoever resumes."""
@@ -145,7 +178,7 @@ class Sessions:
         while len(scope.turn_states) > self._bounds.turn_states:
             scope.turn_states.popitem(last=False)
         closing.extend(self._trim_sessions())
-        self._trim_bytes()
+        closing.extend(self._trim_bytes())
         return closing
 
     def _trim_anchors(self, scope: Scope, limit: int) -> None:
@@ -169,21 +202,34 @@ class Sessions:
             del self._scopes[scope.key]
         return closing
 
-    def _trim_bytes(self) -> None:
-        """Cold anchors of the least recently used sessions go first; live ones are spared."""
+    def _trim_bytes(self) -> list[Chain]:
+        """Cold anchors of the least recently used sessions go first, then chains that are spare."""
         for scope in list(self._scopes.values()):
             if self._bytes <= self._bounds.bytes:
-                return
+                return []
             for anchor in [a for a in scope.anchors.values() if a.chain is None]:
                 self.drop(scope, anchor)
+        closing: list[Chain] = []
+        for scope in list(self._scopes.values()):
+            for chain in _least_used(scope.chains.values()):
+                if self._bytes <= self._bounds.bytes:
+                    return closing
+                anchor_of = chain.anchor
+                chain.cool(ColdCause.EVICTED)
+                del scope.chains[chain.id]
+                closing.append(chain)
+                if anchor_of is not None:
+                    self.drop(scope, anchor_of)
+        return closing
 
-    def make_room(self) -> list[Chain] | None:
+    def make_room(self, opening: int = 0) -> list[Chain] | None:
         """At the connection limit: the least recently used idle, unleased chain, to be closed.
 
         An empty list where there is room, None where every connection is busy or leased.
+        ``opening`` connections are under way, and no chains yet.
         """
         chains = [(s, c) for s in self._scopes.values() for c in s.chains.values()]
-        if len(chains) < self._bounds.connections:
+        if len(chains) + opening < self._bounds.connections:
             return []
         spare = _least_used(chain for _, chain in chains)
         if not spare:

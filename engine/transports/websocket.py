@@ -61,6 +61,13 @@ def _code(error: ConnectionClosed) -> int | None:
     return error.rcvd.code if error.rcvd is not None else None
 
 
+class _Connect(connect):
+    """Without redirects: they would carry the client's credential to another address."""
+
+    def process_redirect(self, exc: Exception) -> Exception | str:
+        return exc
+
+
 class WebSockets:
     """Opens connections. ``proxy`` None: environment proxies are not used for upstreams."""
 
@@ -68,7 +75,7 @@ class WebSockets:
         given = [(name, value) for name, value in headers if name != "user-agent"]
         agent = next((value for name, value in headers if name == "user-agent"), None)
         try:
-            connection = await connect(
+            connection = await _Connect(
                 url,
                 additional_headers=given,
                 user_agent_header=agent,

@@ -1,0 +1,169 @@
+"""The registry keeps what is in use and forgets the rest."""
+
+from engine.chain import Anchor, Chain
+from engine.model import ColdCause
+from engine.sessions import Bounds, Sessions
+
+
+def key(session="s", tenant="t"):
+    return (tenant, "u", session)
+
+
+def put(sessions, scope, name, *, live=True, session="s", size=10, used=1.0):
+    anchor = Anchor(name, "r" + name, session, {}, (), b"", 1, used, size)
+    if live:
+        chain = Chain("c" + name, "conn", b"h", 0.0, used)
+        chain.commit(anchor, used)
+        scope.chains[chain.id] = chain
+    else:
+        anchor.cool(ColdCause.CLOSED)
+    sessions.add(scope, anchor)
+    return anchor
+
+
+def test_an_anchor_is_found_by_its_response_with_its_owner():
+    sessions = Sessions(Bounds())
+    one = put(sessions, sessions.scope(key()), "1")
+    assert sessions.find("r1") == (key(), one)
+    assert sessions.find("r2") is None
+
+
+def test_parts_of_a_key_are_never_joined():
+    sessions = Sessions(Bounds())
+    assert sessions.scope(key("b:c", "a")) is not sessions.scope(key("c", "a:b"))
+    assert len(list(sessions.scopes())) == 2
+
+
+def test_a_dropped_anchor_is_gone_and_dropping_twice_is_harmless():
+    sessions = Sessions(Bounds())
+    scope = sessions.scope(key())
+    one = put(sessions, scope, "1")
+    sessions.drop(scope, one)
+    sessions.drop(scope, one)
+    assert (sessions.find("r1"), dict(scope.anchors)) == (None, {})
+
+
+def test_an_anchor_without_a_response_id_is_kept_but_not_found():
+    sessions = Sessions(Bounds())
+    scope = sessions.scope(key())
+    one = Anchor("x", "", "s", {}, (), b"", 1, 0.0, 1)
+    sessions.add(scope, one)
+    assert sessions.find("") is None
+    sessions.drop(scope, one)
+
+
+def test_a_turn_that_outlives_its_scope_leaves_no_stray_anchor():
+    sessions = Sessions(Bounds(sessions=1))
+    old = sessions.scope(key("old"))
+    sessions.trim(sessions.scope(key("new")))
+    late = put(sessions, old, "1", live=False)
+    owner, found = sessions.find("r1")
+    assert found is late
+    assert sessions.scope(owner).anchors == {"1": late}
+
+
+def test_a_lease_ends_with_its_socket_only():
+    sessions = Sessions(Bounds())
+    scope = sessions.scope(key())
+    one, two = put(sessions, scope, "1"), put(sessions, scope, "2")
+    one.chain.leased_by, two.chain.leased_by = "a", "b"
+    sessions.release("a")
+    assert (one.chain.leased_by, two.chain.leased_by) == (None, "b")
+
+
+def test_a_reset_cools_the_anchors_of_its_session_and_closes_idle_chains():
+    sessions = Sessions(Bounds())
+    scope = sessions.scope(key(None))
+    mine, busy, other = put(sessions, scope, "1"), put(sessions, scope, "2"), put(sessions, scope, "3", session="o")  # fmt: skip
+    chain, in_use = mine.chain, busy.chain
+    in_use.stage(2.0)
+    assert sessions.reset(scope, "s", "manual") == [chain]
+    assert (mine.cold, busy.cold, other.cold) == (
+        ColdCause.EPOCH_RESET,
+        ColdCause.EPOCH_RESET,
+        None,
+    )
+    assert (scope.resets, scope.epoch("s").pending, in_use.id in scope.chains) == (
+        1,
+        "manual",
+        True,
+    )
+
+
+def test_the_least_used_idle_chain_goes_first_and_busy_or_leased_ones_never():
+    sessions = Sessions(Bounds(chains_per_session=1))
+    scope = sessions.scope(key())
+    busy, leased, old, new = (put(sessions, scope, str(n), used=float(n)) for n in range(4))
+    busy.chain.stage(0.0)
+    leased.chain.leased_by = "a"
+    gone = [old.chain, new.chain]
+    assert sessions.trim(scope) == gone
+    assert (old.cold, busy.cold, leased.cold) == (ColdCause.EVICTED, None, None)
+    assert len(scope.chains) == 2
+
+
+def test_cold_anchors_are_forgotten_before_live_ones():
+    sessions = Sessions(Bounds(anchors_per_session=2, anchors_unnamed=1))
+    scope = sessions.scope(key())
+    live = put(sessions, scope, "1")
+    for name in "234":
+        put(sessions, scope, name, live=False)
+    sessions.trim(scope)
+    assert list(scope.anchors) == ["1", "4"]
+    assert scope.anchors["1"] is live
+    unnamed = sessions.scope(key(None))
+    for name in "56":
+        put(sessions, unnamed, name, live=False)
+    sessions.trim(unnamed)
+    assert list(unnamed.anchors) == ["6"]
+
+
+def test_epochs_and_turn_states_are_bounded():
+    sessions = Sessions(Bounds(anchors_unnamed=2, turn_states=2))
+    scope = sessions.scope(key())
+    for name in "abc":
+        scope.epoch(name)
+        scope.turn_states[name] = name
+    sessions.trim(scope)
+    assert (list(scope.epochs), list(scope.turn_states)) == (["b", "c"], ["b", "c"])
+
+
+def test_the_least_used_sessions_go_but_busy_ones_stay():
+    sessions = Sessions(Bounds(sessions=2))
+    busy = put(sessions, sessions.scope(key("busy")), "1")
+    busy.chain.stage(1.0)
+    idle = put(sessions, sessions.scope(key("idle")), "2")
+    chain = idle.chain
+    sessions.scope(key("third"))
+    assert sessions.trim(sessions.scope(key("fourth"))) == [chain]
+    assert [scope.key[2] for scope in sessions.scopes()] == ["busy", "fourth"]
+    assert (idle.cold, sessions.find("r2")) == (ColdCause.EVICTED, None)
+
+
+def test_over_the_byte_budget_cold_anchors_of_old_sessions_go():
+    sessions = Sessions(Bounds(bytes=25))
+    old, new = sessions.scope(key("old")), sessions.scope(key("new"))
+    put(sessions, old, "1", live=False)
+    put(sessions, old, "2")
+    put(sessions, new, "3", live=False)
+    sessions.trim(new)
+    assert (sessions.find("r1"), sessions.find("r2") is None, sessions.find("r3") is None) == (None, False, False)  # fmt: skip
+    sessions.superseded(10)
+    put(sessions, new, "4", live=False)
+    sessions.trim(new)
+    assert sessions.find("r3") is not None
+
+
+def test_room_is_made_only_at_the_limit_and_only_by_idle_chains():
+    sessions = Sessions(Bounds(connections=2))
+    scope = sessions.scope(key())
+    one = put(sessions, scope, "1", used=1.0)
+    assert sessions.make_room() == []
+    two = put(sessions, scope, "2", used=2.0)
+    chain = one.chain
+    assert sessions.make_room() == [chain]
+    assert (one.cold, list(scope.chains)) == (ColdCause.EVICTED, ["c2"])
+    three = put(sessions, scope, "3")
+    two.chain.stage(1.0)
+    three.chain.leased_by = "a"
+    assert sessions.make_room() is None
