@@ -298,6 +298,6 @@ def error_body_code(body: bytes) -> str | None:
     try:
         error = msgspec.json.decode(body).get("error")
         code = error.get("code") or error.get("type")
-    except (msgspec.MsgspecError, AttributeError):
+    except (msgspec.MsgspecError, AttributeError, RecursionError):
         return None
     return code if isinstance(code, str) else None
