@@ -181,6 +181,11 @@ class Chain:
             self.anchor.cool(cause, reset_reason)
             self.anchor = None
 
+    @property
+    def is_warm(self) -> bool:
+        """Its anchor may be extended: no reset came since the chain was taken."""
+        return self.anchor is not None and self.anchor.chain is self
+
     def free_for(self, socket: str | None, handshake: bytes) -> bool:
         """Idle, not leased to another client socket, and opened with the same headers."""
         return (
@@ -207,8 +212,14 @@ class Epoch:
         if self.pending in (None, EpochReason.COMPACTION):
             self.pending = reason
 
-    def commit(self, limit: int) -> bool:
-        """A generation turn succeeded. True when it was the last one of a counted epoch."""
+    def commit(self, limit: int, *, consume: bool = True) -> bool:
+        """A generation turn succeeded. True when it was the last one of a counted epoch.
+
+        Without ``consume`` the pending reset stays for the next turn.
+        """
+        if not consume:
+            self.turns += 1
+            return False
         self.number, self.turns = self.next_turn()
         self.pending = None
         return 0 < limit <= self.turns

@@ -27,7 +27,7 @@ from engine.model import ColdCause, Kind, Mode, Reason, TurnFacts
 from engine.outcome import Again, Answer, Ended, OverHttp, chained, lost, name_of, nested
 from engine.request import Request, own_copy, split
 from engine.sessions import Bounds, Sessions
-from engine.stream import Fold
+from engine.stream import Fold, ended_response
 from engine.transports.base import Clock, Connection, HttpTransport, WebSocketTransport
 from engine.turn import (
     Call,
@@ -68,6 +68,7 @@ class Driver:
             clock=clock, new_id=new_id, key=key, close=self._close_later, bounds=bounds or Bounds()
         )
         self._active: dict[str, Turn] = {}
+        self._opening = 0
         self._timers: dict[str, asyncio.Timeout] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -75,6 +76,7 @@ class Driver:
         """Run a turn up to its first event, or its complete answer. Never raises for upstreams."""
         turn = self._begin(call)
         self._active[call.turn_id] = turn
+        turn.scope.turns += 1
         try:
             return await self._answer(turn)
         except Ended as end:
@@ -102,11 +104,14 @@ class Driver:
 
     def socket_closed(self, socket: str) -> None:
         """A client WebSocket ended: its leases end, its chains live on."""
+        for turn in list(self._active.values()):
+            if turn.call.socket == socket:
+                self.client_left(turn.call.turn_id)
         self.sessions.release(socket)
 
     def reset_epoch(self, tenant: str, upstream: str, session: str, reason: str) -> None:
         """Make a session's anchors cold; its next turn goes in full and says why (DESIGN 4.6)."""
-        scope = self.sessions.scope((tenant, upstream, session))
+        scope = self.sessions.scope_of(tenant, upstream, session)
         self._keeper.close(self.sessions.reset(scope, session, reason))
 
     @property
@@ -137,6 +142,7 @@ class Driver:
             request = None
         scope = self.sessions.scope((call.tenant, call.upstream.name, call.session))
         turn = Turn(call=call, request=request, scope=scope, session=call.session or "")
+        turn.resets = scope.resets
         if request is not None:
             turn.kind = kind_of(request, call)
         return turn
@@ -197,11 +203,13 @@ class Driver:
             chain = turn.plan.candidates[0]
             idle = self._clock.monotonic() - chain.last_used
             chain.stage(self._clock.monotonic())
+            turn.chain = chain
             connection = self._keeper.connections[chain.connection]
             alive = idle <= policy.ping_idle_after or await connection.ping(policy.ping_timeout)
-            if alive and not connection.closed and chain.anchor is not None:
-                turn.chain, turn.extended = chain, chain.anchor
+            if alive and not connection.closed and chain.is_warm:
+                turn.extended = chain.anchor
                 break
+            turn.chain = None
             self._keeper.retire(turn.scope, chain, ColdCause.CLOSED)
             self._keeper.settle(turn)
         if turn.extended is None:
@@ -212,7 +220,7 @@ class Driver:
     async def _open(self, turn: Turn) -> None:
         """A chain of the turn's own, on a fresh connection. One retry where nothing was sent."""
         call, policy = turn.call, turn.call.upstream.policy
-        room = self.sessions.make_room()
+        room = self.sessions.make_room(self._opening)
         if room is None:
             raise OverHttp(Reason.WS_UNAVAILABLE, "no_connection_free")
         self._keeper.close(room)
@@ -220,6 +228,7 @@ class Driver:
         began = self._clock.monotonic()
         connection: Connection | None = None
         for last in (False, True):
+            self._opening += 1
             try:
                 connection = await self._websocket.connect(
                     call.upstream.ws_url, headers, policy.connect_timeout
@@ -231,6 +240,8 @@ class Driver:
                 self._keeper.lost_one(turn)
                 if last:
                     raise OverHttp(Reason.WS_UNAVAILABLE, "connect_failed") from error
+            finally:
+                self._opening -= 1
         assert connection is not None
         now = self._clock.monotonic()
         turn.connect_ms = (turn.connect_ms or 0.0) + (now - began) * 1000
@@ -286,13 +297,18 @@ class Driver:
 
     async def _exchange(self, turn: Turn, connection: Connection, frame: bytes) -> Answer:
         """Send the frame and wait for the response's first event."""
+        policy = turn.call.upstream.policy
         turn.attempts += 1
         try:
             await connection.send(frame)
         except ConnectionLost as error:
-            turn.attempts -= 1
             self._keeper.lost_one(turn)
+            if error.sent and error.code != 1009 and not policy.retry_ambiguous:
+                self._keeper.abandon(turn, ColdCause.CLOSED)
+                raise lost(turn, "connection_lost") from error
+            turn.attempts -= 1
             if error.code == 1009:
+                self._keeper.abandon(turn, ColdCause.CLOSED)
                 raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
             raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
         turn.bytes_sent += len(frame)
@@ -318,6 +334,8 @@ class Driver:
             except TimeoutError as error:
                 self._keeper.abandon(turn, ColdCause.AFTER_TIMEOUT)
                 raise lost(turn, "first_event_timeout") from error
+            if not turn.fold.has_started and _ends_the_former(turn, event):
+                continue
             if turn.first_event_ms is None:
                 turn.first_event_ms = turn.since(self._clock.monotonic())
             kind = turn.fold.feed(event.data)
@@ -331,12 +349,13 @@ class Driver:
     def _judge(self, turn: Turn, data: bytes, kind: str, *, continued: bool) -> None:
         """A failure before any output: send again, or answer it as the error that it is."""
         failure = failures.read(data)
-        remedy = failure.remedy(continued=continued)
+        # Without a staged transcript nobody knows the full input: there is nothing to send again.
+        remedy = Remedy.RELAY if turn.staged is None else failure.remedy(continued=continued)
         if remedy is Remedy.NOT_FOUND:
             raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
         if remedy is Remedy.LIMIT_REACHED and turn.attempts < 2:
             raise Again(ColdCause.LIMIT_REACHED, Reason.CONNECTION_LOST, "limit_reached")
-        if remedy is Remedy.SERVER_ERROR and turn.attempts < 2:
+        if remedy is Remedy.SERVER_ERROR and kind == "error" and turn.attempts < 2:
             raise Again(ColdCause.AFTER_FAILED, Reason.CONNECTION_LOST, "server_error")
         if kind == "error":
             self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
@@ -378,15 +397,24 @@ class Driver:
         turn.previous_response_id = named
         turn.items_sent = len(request.items) if request else None
         turn.session = turn.session or self._new_id("anon-")
-        if request is not None and call.transport == "ws":
-            return await self._post(turn, request.post(None, named, stream=True))
+        turn.chain, turn.extended, turn.fold = None, None, Fold()
+        if request is not None and call.transport == "ws" and turn.kind is Kind.WARMUP:
+            if named is None:
+                turn.staged = stage(request.items, own_copy(request.fields), None)
+            wire = local_warmup(self._new_id("resp_"), request.text("model"))
+            return await self._respond(turn, wire, [], 200, [])
+        if request is not None and (call.transport == "ws" or turn.anchored):
+            # A delta is never sent without its anchor: an expanded request stays expanded.
+            items = request.items if turn.anchored else None
+            stream = True if call.transport == "ws" else None
+            return await self._post(turn, request.post(items, named, stream=stream))
         return await self._post(turn, call.body)
 
     async def _client_anchored(self, turn: Turn, named: str) -> Answer:
         """A frame that hangs on an id which is not ours: the provider alone knows its baseline."""
         turn.reason = Reason.CLIENT_ANCHORED
         turn.session = turn.session or self._new_id("anon-")
-        found = self.sessions.find(named)
+        found = self.sessions.find(named, turn.scope.key)
         anchor = found[1] if found is not None else None
         chain = anchor.chain if anchor is not None else None
         connection = self._keeper.connections.get(chain.connection) if chain is not None else None
@@ -395,6 +423,7 @@ class Driver:
         try:
             if chain is not None and usable and chain.free_for(turn.call.socket, identity):
                 chain.stage(self._clock.monotonic())
+                self.sessions.move(chain, turn.scope)
                 turn.chain = chain
             else:
                 await self._open(turn)
@@ -602,6 +631,8 @@ class Driver:
             )
         except Exception as error:  # the ledger must never fail a turn
             _log.error("facts of turn %s lost: %s", turn.call.turn_id, name_of(error))
+        turn.scope.turns -= 1
+        self._keeper.close(self.sessions.trim(turn.scope))
 
     def _finish(self, turn: Turn, end: Ended) -> Answer:
         """An answer that is no stream: an error, or a refusal."""
@@ -618,3 +649,9 @@ class Driver:
         self, turn: Turn, status: int, body: bytes, headers: list[tuple[str, str]]
     ) -> Answer:
         return Answer(turn.call.turn_id, turn.mode, turn.reason, status, headers, body)
+
+
+def _ends_the_former(turn: Turn, event: Event) -> bool:
+    """A late end of the response that the connection answered before: it is not this turn's."""
+    former = None if turn.chain is None else turn.chain.anchor
+    return former is not None and former.response_id == ended_response(event.data)

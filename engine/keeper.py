@@ -50,7 +50,7 @@ class Keeper:
 
     def expand(self, turn: Turn, named: str) -> bool:
         """Expand a request that names an anchor of ours; False where it is to go as it is."""
-        found = self.sessions.find(named)
+        found = self.sessions.find(named, turn.scope.key)
         if found is None:
             return False
         (tenant, upstream, _), anchor = found
@@ -108,6 +108,9 @@ class Keeper:
         now, policy = self._clock.monotonic(), call.upstream.policy
         anchor = self._anchor(turn)
         cold = self._flaw(turn)
+        # A reset that came while the turn ran is for the next one, with the caller's reason.
+        overtaken = turn.resets != scope.resets
+        pending = scope.epoch(turn.session).pending if overtaken else None
         if chain is not None and (anchor is None or cold is not None):
             # The connection's latest response is one that nothing may hang on.
             self.retire(scope, chain, cold or ColdCause.SUPERSEDED)
@@ -115,7 +118,9 @@ class Keeper:
             if chain.anchor is not None:
                 self.sessions.superseded(chain.anchor.size)
             chain.commit(anchor, now)
-            chain.leased_by = call.socket
+            if call.socket is not None:
+                self.sessions.release(call.socket)
+            chain.leased_by = None if turn.gone else call.socket
         if anchor is not None:
             if chain is None or cold is not None:
                 anchor.cool(cold or ColdCause.HTTP)
@@ -123,11 +128,15 @@ class Keeper:
         if turn.kind is Kind.COMPACTION:
             scope.epoch(turn.session).reset(EpochReason.COMPACTION)
         elif turn.kind is Kind.GENERATION and not (anchor is not None and anchor.opaque):
-            full = scope.epoch(turn.session).commit(policy.epoch_turns)
+            full = scope.epoch(turn.session).commit(policy.epoch_turns, consume=pending is None)
             if full:
                 self.close(self.sessions.reset(scope, turn.session, EpochReason.TURN_COUNT))
-        if turn.resets != scope.resets and anchor is not None and anchor.chain is not None:
-            self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, EpochReason.MANUAL)
+        if overtaken and anchor is not None:
+            why = pending or EpochReason.MANUAL
+            if anchor.chain is not None:
+                self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, why)
+            elif pending is not None:
+                anchor.cool(ColdCause.EPOCH_RESET, why)
         self.close(self.sessions.trim(scope))
 
     def _anchor(self, turn: Turn) -> Anchor | None:
@@ -160,8 +169,9 @@ class Keeper:
     def _flaw(self, turn: Turn) -> ColdCause | None:
         """Why the answer cannot be continued although it was one."""
         fold = turn.fold
-        if not fold.response_id:
-            return ColdCause.MISSING_RESPONSE_ID
+        former = None if turn.chain is None else turn.chain.anchor
+        if not fold.response_id or (former and former.response_id == fold.response_id):
+            return ColdCause.MISSING_RESPONSE_ID  # or one that names two responses
         if fold.lacks_items:
             return ColdCause.MISSING_OUTPUT_ITEMS
         return ColdCause.OUTPUT_CONFLICT if fold.conflicts else None
@@ -174,7 +184,7 @@ class Keeper:
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent: the chain is as it was; one without an anchor is of no use."""
         chain, turn.chain = turn.chain, None
-        if chain is not None and chain.anchor is None:
+        if chain is not None and not chain.is_warm:
             self.retire(turn.scope, chain, ColdCause.CLOSED)
         elif chain is not None:
             chain.release()

@@ -64,7 +64,7 @@ class Request:
             return None
         try:
             return _any.decode(raw)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             return None
 
     def frame(

@@ -111,7 +111,7 @@ class Fold:
     @property
     def commits(self) -> bool:
         """The response ended in a way that leaves an anchor."""
-        return self.terminal in _COMMITTING
+        return self.terminal in _COMMITTING and self.status not in ("failed", "cancelled")
 
     @property
     def outputs(self) -> list[Raw]:
@@ -199,6 +199,16 @@ class Fold:
             token = value.get("x-codex-turn-state")
             token = token[0] if isinstance(token, list) and token else token
             self.turn_state = token if isinstance(token, str) else self.turn_state
+
+
+def ended_response(data: bytes) -> str | None:
+    """The id of the response that this event ends; None if it ends none, or names none."""
+    try:
+        head = _head.decode(data)
+    except (msgspec.MsgspecError, RecursionError):
+        return None
+    ends = head.type in TERMINAL and head.response != _MISSING
+    return _text(_decode_fields(head.response).get("id")) if ends else None
 
 
 def _loose_head(data: bytes) -> _Head:
