@@ -227,3 +227,14 @@ async def test_a_frame_that_comes_before_the_turn_has_a_connection_waits_for_its
         assert await socket.event() == DONE
         await up.was_sent.wait()
     assert len(edge.sockets.opened) == 1
+
+
+async def test_an_upstream_that_is_lost_while_a_frame_is_sent_ends_the_tunnel():
+    up = FakeConnection()
+    edge = edge_with(up)
+    async with edge.socket() as socket:
+        await socket.accepted()
+        up.closed = True
+        socket.say(LANE)
+        assert await socket.next() == {"type": "websocket.close", "code": 1011}
+    assert [row.status for row in edge.facts] == [Status.ERROR]

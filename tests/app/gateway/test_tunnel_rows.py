@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from app.gateway.identity import identify, peek
+from app.gateway.identity import Fields, identify, peek
 from app.gateway.inbox import Frame
 from app.gateway.rows import Receipt
 from app.gateway.tunnel_rows import TunnelRows
@@ -194,3 +194,20 @@ def test_a_create_that_the_engine_cannot_read_is_a_row_too():
     tunnel.rows.sent(Frame(Receipt.now(tunnel.context, "default", "ws"), body, peek(body)))
     tunnel.answered("r1", "a")
     assert [(row.mode, row.response_id) for row in tunnel.facts] == [(Mode.WS_FULL, "r1")]
+
+
+def test_a_body_of_which_nothing_can_be_read_leaves_its_row_without_numbers():
+    tunnel = Tunnel()
+    body = b'{"type":"response.create","x":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
+    tunnel.rows.sent(
+        Frame(Receipt.now(tunnel.context, "default", "ws"), body, Fields(type="response.create"))
+    )
+    tunnel.answered("r1")
+    assert [(row.items_sent, row.bytes_sent) for row in tunnel.facts] == [(None, len(body))]
+
+
+def test_a_text_is_one_item():
+    tunnel = Tunnel()
+    tunnel.sent(input="hi")
+    tunnel.answered("r1")
+    assert tunnel.facts[0].items_sent == 1

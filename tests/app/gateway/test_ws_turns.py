@@ -280,3 +280,19 @@ async def test_a_flood_of_frames_ends_the_socket():
         hold.set()
         assert await socket.next() == {"type": "websocket.close", "code": 1008}
     assert len(edge.driver.calls) == 1
+
+
+async def test_a_fault_of_the_gateway_itself_closes_the_socket_and_quotes_nothing(
+    caplog, monkeypatch
+):
+    async def broken(*_arguments):
+        raise RuntimeError("canary")
+
+    monkeypatch.setattr("app.gateway.tunnel.run", broken)
+    edge = Edge()
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say({"type": "response.steer"})
+        assert await socket.next() == {"type": "websocket.close", "code": 1011}
+    assert "canary" not in caplog.text
+    assert len(edge.driver.closed_sockets) == 1
