@@ -46,7 +46,6 @@ check: $(READY) ## Check style, format, types, imports, migrations and that each
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/contract/test_migrations.py tests/contract/test_layout.py
-	@$(BIN)/python -c 'import runpy; found = runpy.run_path("tests/contract/test_layout.py")["without_test"]("engine"); print("engine files without a test file of their own:", *found or ["none"])'
 
 fix: $(READY) ## Repair style and format as far as ruff can
 	$(BIN)/ruff check --fix .
