@@ -200,9 +200,11 @@ def test_a_filter_that_nobody_knows_is_told_not_ignored(open_page, seeded):
     watch.allow("status 400", "400 (Bad Request)", "WebSocket connection")
     page.goto(f"{seeded.url}/?modle=gpt-5.6")
     expect(page.get_by_role("alert").filter(has_text="modle")).to_be_visible()
+    expect(page.get_by_text("Not live")).to_be_visible()
     page.get_by_role("button", name="Clear all").click()
     settled(page)
     expect(page.get_by_role("alert").filter(has_text="modle")).to_be_hidden()
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
 
 # --- from a chart to its rows ----------------------------------------------------------------
@@ -274,6 +276,25 @@ def test_a_turn_that_ends_shows_without_a_reload(open_page, server):
     before = number(figure(page, "Generation turns").inner_text())
     server.write([make_row(started_at=server.now - 2_000)])
     expect(figure(page, "Generation turns")).to_have_text(grouped(before + 1))
+
+
+def test_a_row_that_comes_while_the_page_loads_does_not_make_it_start_again(open_page, server):
+    page, _ = open_page()
+    thrown_away: list[str] = []
+    page.on("requestfailed", lambda request: thrown_away.append(request.url))
+    rows = [make_row(started_at=server.now - 1_000)]
+
+    def answer_late(route) -> None:
+        while rows:
+            server.write([rows.pop()])
+        route.continue_()
+
+    page.route("**/api/charts/ttft?*", answer_late)
+    count = server.get("/api/summary")["turns"]["generation"]
+    page.goto(server.url)
+    settled(page)
+    expect(figure(page, "Generation turns")).to_have_text(grouped(count + 1))
+    assert [] == thrown_away
 
 
 def test_a_paused_page_keeps_still_until_it_is_resumed(open_page, server):

@@ -143,6 +143,17 @@ def test_new_rows_come_in_by_themselves_while_the_top_is_in_sight(open_page, ser
     expect(rows(page).first).to_have_attribute("data-turn", "turn_new")
 
 
+def test_new_rows_wait_while_the_pointer_is_on_a_row(open_page, server):
+    page, _ = open_page()
+    page.goto(f"{server.url}/requests")
+    settled(page)
+    rows(page).nth(3).hover()
+    known = turns(page)
+    server.write([make_row(turn_id="turn_new", started_at=server.now - 500)])
+    expect(page.get_by_role("button", name="1 new row")).to_be_visible()
+    assert known == turns(page)
+
+
 def test_a_new_row_that_the_filters_exclude_does_not_show(open_page, server):
     page, _ = open_page()
     page.goto(f"{server.url}/requests?model=gpt-5.6")

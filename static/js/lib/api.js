@@ -62,6 +62,11 @@ export async function logout() {
   location.assign("/login");
 }
 
+/** Whether the view itself is at fault, so that asking again is of no use. @param {unknown} fault */
+export function refused(fault) {
+  return fault instanceof ApiError && fault.status === 400;
+}
+
 /** @param {unknown} fault */
 export function isAbort(fault) {
   return fault instanceof DOMException && fault.name === "AbortError";

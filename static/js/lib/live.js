@@ -2,7 +2,7 @@
 // The only file that opens a socket: rows as they are written, with the state of the connection in words.
 
 /**
- * @typedef {"connecting" | "live" | "reconnecting" | "lost" | "paused"} State
+ * @typedef {"connecting" | "live" | "reconnecting" | "lost" | "paused" | "off"} State
  * @typedef {object} Handlers
  * @property {(rows: any[], asOf: string) => void} rows
  * @property {() => void} reset messages were lost: fetch the snapshot again
@@ -37,7 +37,7 @@ export class Live {
    */
   listen(query) {
     const text = query.toString();
-    if (this.#socket && text === this.#query) return;
+    if (text === this.#query && (this.#socket || this.#failures)) return; // open, or on its way
     this.#query = text;
     this.#failures = 0;
     if (!this.#paused) this.#open();
@@ -60,16 +60,25 @@ export class Live {
     this.#handlers.reset();
   }
 
+  /** The server refuses this view: asking again would change nothing until another is listened to. */
+  rest() {
+    this.#close();
+    this.#query = "\0";
+    if (!this.#paused) this.#handlers.state("off");
+  }
+
   /** Try at once instead of waiting out the delay. */
   #wake() {
-    if (!this.#paused && !this.#socket) this.#open();
+    if (!this.#paused && !this.#socket && this.#query !== "\0") this.#open();
   }
 
   #close() {
     clearTimeout(this.#timer);
     const socket = this.#socket;
     this.#socket = null; // first, so that its close event is not taken for a loss
-    socket?.close();
+    // closing one that is still opening makes browsers complain: let it open first
+    if (socket?.readyState === WebSocket.CONNECTING) socket.addEventListener("open", () => socket.close());
+    else socket?.close();
   }
 
   #open() {

@@ -60,7 +60,7 @@ export function keepView(view) {
   }
 }
 
-const WORDS = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", lost: "Connection lost", paused: "Paused" };
+const WORDS = { connecting: "Connecting", live: "Live", reconnecting: "Reconnecting", lost: "Connection lost", paused: "Paused", off: "Not live" };
 
 /**
  * The live state in words, with its switch.

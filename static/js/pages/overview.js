@@ -1,7 +1,7 @@
 // @ts-check
 // The overview: finds what the template holds and wires the parts; figures first, charts after.
 
-import { get, isAbort } from "../lib/api.js";
+import { get, isAbort, refused } from "../lib/api.js";
 import { Chart, plotly, utc } from "../lib/charts.js";
 import { all, byId } from "../lib/dom.js";
 import { bucketAt, rowsBehind } from "../lib/drill.js";
@@ -23,6 +23,8 @@ let current = new AbortController();
 /** @type {string | null} */
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let since = "";
+/** @type {Promise<void>} */
+let running = Promise.resolve();
 
 /** One chart with its caption, its table and its zoom button. */
 class Panel {
@@ -91,7 +93,12 @@ const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/
 const panels = all("figure[data-slug]").map((figure) => new Panel(figure));
 
 /** Fetch the whole page; a newer call makes this one stale. */
-async function load() {
+function load() {
+  running = fetchAll();
+  return running;
+}
+
+async function fetchAll() {
   current.abort();
   current = new AbortController();
   const { signal } = current;
@@ -119,6 +126,7 @@ async function load() {
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
     shell.showFault(fault);
+    if (refused(fault)) live.rest();
     if (shown === null) byId("board").hidden = true; // nothing was ever fetched: no frame to keep
   }
   main.setAttribute("aria-busy", "false");
@@ -156,7 +164,11 @@ function painted() {
   return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }
 
-const refresh = coalesced(load);
+// new rows wait for what is being fetched; only another view makes it stale
+const refresh = coalesced(async () => {
+  await running;
+  await load();
+});
 const live = new Live({
   rows: (rows) => {
     if (!since || rows.some((row) => inRange(toolbar.view, row, since))) refresh();

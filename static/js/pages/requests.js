@@ -1,7 +1,7 @@
 // @ts-check
 // The ledger: rows by pages, live rows that never move what is read, one row in full.
 
-import { get, isAbort, url } from "../lib/api.js";
+import { get, isAbort, refused, url } from "../lib/api.js";
 import { showDetail } from "../lib/detail.js";
 import { add, all, announce, byId, fill, icon, typing } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
@@ -14,6 +14,7 @@ import { ledgerRow } from "../lib/table.js";
 import { Toolbar } from "../lib/toolbar.js";
 
 const PAGE = 100;
+const MOST = 1000;
 const ledger = new Ledger();
 const main = byId("main");
 const body = byId("rows");
@@ -81,6 +82,7 @@ async function fetchFirst(key, signal) {
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
     shell.showFault(fault);
+    if (refused(fault)) live.rest();
     if (!ledger.range) byId("board").hidden = true; // nothing was ever fetched: no frame to keep
   }
   main.setAttribute("aria-busy", "false");
@@ -110,7 +112,7 @@ async function extend() {
 
 /** Whether letting rows in would move what somebody reads. */
 function reading() {
-  return scrollY > 40 || dialog.open || body.contains(document.activeElement) || !getSelection()?.isCollapsed || !byId("facets").hidden;
+  return scrollY > 40 || dialog.open || body.contains(document.activeElement) || body.matches(":hover") || !getSelection()?.isCollapsed || !byId("facets").hidden;
 }
 
 function admit() {
@@ -256,7 +258,8 @@ document.addEventListener("keydown", (event) => {
 
 const settle = coalesced(async () => {
   if (!ledger.waiting.size) return;
-  if (!reading()) return admit();
+  // a page that is left open for days does not grow without end
+  if (!reading()) return ledger.rows.length > MOST ? again() : admit();
   showCounts();
   announce(`${counted(ledger.waiting.size, "new row")}.`);
 });
