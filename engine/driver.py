@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, Callable
 from contextlib import suppress
 
 from engine import failures, handshake
@@ -526,7 +526,9 @@ class Driver:
         failure = failures.read(last.data)
         return self._plain(turn, 502 if turn.lost else failure.status, failure.body, [])
 
-    async def _relay(self, turn: Turn, wire: Wire, held_back: list[Event]) -> AsyncIterator[Event]:
+    async def _relay(
+        self, turn: Turn, wire: Wire, held_back: list[Event]
+    ) -> AsyncGenerator[Event, None]:
         """All events as received. The turn is concluded before its terminal event is handed out."""
         idle = turn.call.upstream.policy.idle_timeout
         try:

@@ -58,12 +58,14 @@ class Keeper:
             # Another tenant's id does not exist, as far as this tenant can tell.
             turn.refused = True
             raise Ended(400, failures.not_found(named))
-        if upstream != turn.call.upstream.name or anchor.stored or anchor.opaque:
+        if upstream != turn.call.upstream.name:
+            return False
+        if turn.call.session is None:
+            turn.session = anchor.session
+        if anchor.stored or anchor.opaque:
             return False
         turn.request = expand(turn.understood, anchor)
         turn.anchored = True
-        if turn.call.session is None:
-            turn.session = anchor.session
         return True
 
     def decide(self, turn: Turn, epoch: Epoch) -> _Decision:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from dataclasses import dataclass
 
 from engine import failures
@@ -87,8 +87,14 @@ def nested(event: Event) -> Event:
     return event if failure.has_status else Event(failure.frame())
 
 
-async def chained(first: Event | None, rest: AsyncIterator[Event]) -> AsyncIterator[Event]:
-    if first is not None:
-        yield first
-    async for event in rest:
-        yield event
+async def chained(
+    first: Event | None, rest: AsyncGenerator[Event, None]
+) -> AsyncGenerator[Event, None]:
+    """``first``, then the rest. Closing it closes the rest at once, not when it is collected."""
+    try:
+        if first is not None:
+            yield first
+        async for event in rest:
+            yield event
+    finally:
+        await rest.aclose()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import AsyncIterator
 
 import aiohttp
@@ -53,7 +54,11 @@ class Http:
         limits = aiohttp.ClientTimeout(total=None, sock_connect=within)
         try:
             response = await self._open().post(
-                url, data=body, headers=list(headers), timeout=limits, allow_redirects=False
+                url,
+                data=io.BytesIO(body),
+                headers=list(headers),
+                timeout=limits,
+                allow_redirects=False,
             )
         except aiohttp.ClientConnectorError as error:
             raise ConnectFailed("refused") from error

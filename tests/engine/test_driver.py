@@ -477,3 +477,21 @@ async def test_two_tenants_with_one_session_name_never_share_a_chain():
     body = await warm(s)
     await s.turn(body, tenant="another")
     assert (Mode.WS_FULL, Reason.NO_BASELINE) == (s.last.mode, s.last.reason)
+
+
+async def test_an_unnamed_turn_that_names_a_stored_response_stays_in_its_session():
+    s = stack()
+    await s.turn({**FIRST, "store": True}, session=None)
+    first = s.last
+    body = {**FIRST, "store": True, "previous_response_id": first.response_id}
+    await s.turn(body, session=None)
+    assert (first.session, Reason.CLIENT_ANCHORED) == (s.last.session, s.last.reason)
+
+
+async def test_an_answer_that_is_closed_early_leaves_its_row_at_once():
+    s = stack()
+    answer = await s.answer(FIRST)
+    async for _ in answer:
+        break
+    await answer.events.aclose()
+    assert [Status.CLIENT_CLOSED] == [facts.status for facts in s.facts]
