@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, Page, expect, sync_playwright
 
 from app.ledger.rows import to_ms
 from tests.support.browser import history
@@ -31,6 +31,8 @@ ARGUMENTS = (
 NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 INSTALL = "Chromium is missing. Install it with: apt-get install chromium"
 AXE = "axe-core@4.14.1"
+PATIENCE_MS = 30_000
+"""A busy machine draws seven charts in seconds; a page that is done is never waited for."""
 AXE_CACHE = Path(__file__).parents[2] / ".cache" / "axe"
 
 
@@ -45,6 +47,7 @@ def chromium() -> str:
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
     # by module, not by session: while Playwright runs, no asyncio test can run in this thread
+    expect.set_options(timeout=PATIENCE_MS)
     with sync_playwright() as playwright:
         opened = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
         yield opened
@@ -111,7 +114,7 @@ def open_page(browser: Browser, servers: ExitStack) -> Iterator[OpenPage]:
             **options,
         )
         page, watch = context.new_page(), Watch()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(PATIENCE_MS)
         page.on("console", lambda said: _console(watch, said))
         page.on("pageerror", lambda error: watch.add(f"page error: {error}"))
         page.on("requestfailed", lambda request: _failed(watch, request))
