@@ -36,11 +36,15 @@ PATIENCE_MS = 30_000
 AXE_CACHE = Path(__file__).parents[2] / ".cache" / "axe"
 
 
+def missing(message: str) -> None:
+    """What a developer's machine may lack, CI may not: the pages would go out unseen."""
+    (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(message)
+
+
 def chromium() -> str:
     found = next((path for name in NAMES if (path := shutil.which(name))), None)
     if found is None:
-        # in CI a missing browser is a failure: the pages would go out unseen
-        (pytest.fail if os.environ.get("CI") == "true" else pytest.skip)(INSTALL)
+        missing(INSTALL)
     return found
 
 
@@ -151,7 +155,7 @@ def axe() -> str:
     if not script.exists():
         npm = shutil.which("npm")
         if npm is None:
-            pytest.skip("axe-core needs npm. Install it with: apt-get install npm")
+            missing("axe-core needs npm. Install it with: apt-get install npm")
         AXE_CACHE.mkdir(parents=True, exist_ok=True)
         got = subprocess.run(
             [npm, "install", "--no-audit", "--no-fund", "--prefix", str(AXE_CACHE), AXE],
@@ -161,5 +165,5 @@ def axe() -> str:
             check=False,
         )
         if got.returncode:
-            pytest.skip(f"axe-core could not be fetched: {got.stderr.strip()[-200:]}")
+            missing(f"axe-core could not be fetched: {got.stderr.strip()[-200:]}")
     return script.read_text()

@@ -11,12 +11,18 @@ from tests.support.pages import settled
 pytestmark = pytest.mark.browser
 
 THEMES = ("light", "dark")
-WIDTHS = (360, 700, 1024, 1600)
+SCREENS = (
+    (360, "light"),
+    (360, "dark"),
+    (700, "light"),
+    (1024, "dark"),
+    (1600, "light"),
+    (1600, "dark"),
+)
 PAGES = {"/": "Overview", "/requests": "Requests"}
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-@pytest.mark.parametrize("theme", THEMES)
+@pytest.mark.parametrize(("width", "theme"), SCREENS)
 @pytest.mark.parametrize("path", PAGES)
 def test_a_page_is_quiet_and_no_wider_than_the_screen(open_page, seeded, path, theme, width):
     page, _ = open_page(width=width, theme=theme)
