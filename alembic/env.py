@@ -13,14 +13,14 @@ from typing import Any
 from alembic import context
 from sqlalchemy.engine import Connection
 
+from app.alerts import tables
 from app.ledger.database import migration_engine
-from app.ledger.models import Base
 
 
 def run(connection: Connection | None, **options: Any) -> None:
     context.configure(
         connection=connection,
-        target_metadata=Base.metadata,
+        target_metadata=tables.Base.metadata,
         compare_type=True,
         compare_server_default=True,
         render_as_batch=True,
