@@ -22,8 +22,9 @@ from app.ledger.filters import Filter
 from app.ledger.rows import iso
 
 GROUPINGS = ("model", "client", "upstream", "tenant")
-LIVE = "gateway"
-"""The ``source`` of turns that went through a gateway; others only where a filter names them."""
+LIVE = ("gateway", "embedded")
+"""The ``source`` of turns as they happen. Imports and samples count only where a filter names
+them."""
 WHOLE_WINDOWS = 1_440
 """A window is at most so many evaluations long."""
 _WINDOW_FIELDS = ("from", "to", "tz", "by")
@@ -106,7 +107,7 @@ class Rule:
         ]
         view = filters.parse(pairs, now=0.0)
         named = "source" in view.include or "source" in view.exclude
-        return view if named else view.narrow("source", LIVE)
+        return view if named else view.narrow("source", *LIVE)
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values; ``parse`` reads them back."""
