@@ -35,7 +35,7 @@ from app.web.answers import Asgi, Receive, Scope, Send, refuse
 from app.web.assets import Assets
 from app.web.live import Hub
 from app.web.site import build
-from app.web.web import Web
+from app.web.web import Received, Web
 from engine.model import TurnFacts
 
 CLOSE_SECONDS = 10.0
@@ -61,13 +61,16 @@ def create_app(
     *,
     clock: Clock | None = None,
     sample_upstreams: frozenset[str] = frozenset(),
+    received: Received | None = None,
 ) -> FastAPI:
     """The whole service as one ASGI application. It starts and ends with its lifespan.
 
     ``sample_upstreams``: names of upstreams whose answers are made up; their turns are marked
-    ``source = sample``. Starting raises ``AppError`` where the ledger or its key cannot be used.
+    ``source = sample``. ``received``: what a receiver of webhooks in this process got, for the
+    page. Starting raises ``AppError`` where the ledger or its key cannot be used.
     """
     service = _service(settings, clock or SystemClock())
+    service.web.received = received
     service.sample_upstreams = sample_upstreams
 
     @asynccontextmanager

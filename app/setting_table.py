@@ -103,6 +103,26 @@ SETTINGS: tuple[Setting, ...] = (
         "Bytes of transcripts kept to continue sessions; beyond it only digests are kept.",
     ),
     Setting(
+        "public_url",
+        kinds.BASE_URL,
+        None,
+        "URL by which people reach the dashboard; links in messages begin with it. Without it "
+        "`http://HOST:PORT`.",
+    ),
+    Setting(
+        "webhook_private_hosts",
+        kinds.HOSTS,
+        (),
+        "Hosts to which webhooks may go although their addresses are private or their URL is plain "
+        "`http`.",
+    ),
+    Setting(
+        "webhook_timeout",
+        kinds.integer(1, 60),
+        15,
+        "Seconds that one attempt to deliver a webhook may take.",
+    ),
+    Setting(
         "log_level",
         kinds.choice("debug", "info", "warning", "error"),
         "info",

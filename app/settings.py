@@ -37,6 +37,25 @@ class UpstreamSettings:
     policy: Policy
 
 
+@dataclass(frozen=True, slots=True)
+class AlertTables:
+    """The tables below ``[alerts]`` as they are written; ``app.alerts.config`` reads them.
+
+    They hold addresses and secrets of webhooks, so only names are ever shown.
+    """
+
+    rules: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    receivers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    place: str = CONFIG_FILE
+    """The file."""
+
+    def shown(self) -> dict[str, list[str]]:
+        return {"rules": sorted(self.rules), "receivers": sorted(self.receivers)}
+
+    def __repr__(self) -> str:
+        return f"AlertTables({self.shown()!r})"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """All settings, checked. The fields are those of ``SETTINGS``."""
@@ -56,15 +75,27 @@ class Settings:
     chains_per_session: int
     max_connections: int
     baseline_bytes: int
+    public_url: str | None
+    webhook_private_hosts: tuple[str, ...]
+    webhook_timeout: int
     log_level: str
     upstreams: Mapping[str, UpstreamSettings]
     """By name; ``default`` is always among them."""
+    alerts: AlertTables = field(default_factory=AlertTables)
     sources: Mapping[str, str] = field(default_factory=dict)
     """Where each setting comes from: a file, a variable, a flag, or ``default``."""
 
     @property
     def is_loopback(self) -> bool:
         return is_loopback(self.host)
+
+    @property
+    def base_url(self) -> str:
+        """What links in messages begin with; without trailing slash."""
+        if self.public_url is not None:
+            return self.public_url
+        host = self.host.strip("[]")
+        return f"http://{f'[{host}]' if ':' in host else host}:{self.port}"
 
     def shown(self) -> dict[str, Any]:
         """All settings as they may be shown to a person: secrets are masked."""
@@ -77,6 +108,7 @@ class Settings:
                 value = MASK
             values[setting.name] = value
         values["upstreams"] = dict(self.upstreams)
+        values["alerts"] = self.alerts.shown()
         return values
 
     def __repr__(self) -> str:
@@ -101,6 +133,7 @@ def load(
     path = _config_path(config, variables)
     document = {} if path is None else _read_toml(path)
     tables = document.pop("upstreams", {})
+    alerts = _alerts(str(path or CONFIG_FILE), document.pop("alerts", {}))
     layers = [
         _Layer(str(path), document, as_text=False),
         _Layer("the environment", _from_environment(variables), as_text=True, prefix=PREFIX),
@@ -122,6 +155,7 @@ def load(
     settings = Settings(
         **values,
         upstreams=_upstreams(str(path), tables, values["upstream"], values["visible_keys"]),
+        alerts=alerts,
         sources=sources,
     )
     _refuse_exposure(settings)
@@ -260,11 +294,7 @@ def _upstreams(
 def _upstream(
     place: str, name: str, table: dict[str, Any], visible_keys: tuple[str, ...]
 ) -> UpstreamSettings:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
-        raise SettingsError(
-            f"{place} has a name that cannot stand in a URL.",
-            "Use lower-case letters, digits, - and _.",
-        )
+    _check_name(place, name)
     known = {setting.name: setting for setting in UPSTREAM_SETTINGS}
     layer = _Layer(place, table, as_text=False)
     values: dict[str, Any] = {"base_url": "", "visible_keys": visible_keys}
@@ -276,6 +306,33 @@ def _upstream(
         raise SettingsError(f"{place} has no base_url.", 'Add it: base_url = "https://…/v1".')
     base_url = values.pop("base_url")
     return UpstreamSettings(name, base_url, Policy(**values))
+
+
+def _check_name(place: str, name: str) -> None:
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
+        raise SettingsError(
+            f"{place} has a name that cannot stand in a URL.",
+            "Use lower-case letters, digits, - and _.",
+        )
+
+
+def _alerts(place: str, tables: Any) -> AlertTables:
+    """Only that they are tables with usable names; what they say is not known here."""
+    if not isinstance(tables, dict):
+        raise SettingsError(f"alerts in {place} must be a table.", _ALERT_TABLES)
+    for group, named in tables.items():
+        if group not in ("rules", "receivers"):
+            raise SettingsError(f"There is no table [alerts.{group}] (in {place}).", _ALERT_TABLES)
+        if not isinstance(named, dict) or not all(isinstance(t, dict) for t in named.values()):
+            raise SettingsError(
+                f"alerts.{group} in {place} must be tables: [alerts.{group}.NAME].", _ALERT_TABLES
+            )
+        for name in named:
+            _check_name(f"[alerts.{group}.{name}] in {place}", name)
+    return AlertTables(tables.get("rules", {}), tables.get("receivers", {}), place)
+
+
+_ALERT_TABLES = "Rules are tables [alerts.rules.NAME], receivers [alerts.receivers.NAME]."
 
 
 def _default_database(variables: Mapping[str, str]) -> str:

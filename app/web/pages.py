@@ -71,6 +71,10 @@ def router(web: Web) -> APIRouter:
     def requests() -> HTMLResponse:
         return HTMLResponse(pages.render("requests"))
 
+    @routes.api_route("/alerts", methods=["GET", "HEAD"])
+    def alerts() -> HTMLResponse:
+        return HTMLResponse(pages.render("alerts"))
+
     @routes.get("/login")
     def login_form(request: Request) -> Response:
         target = local_path(request.query_params.get("next"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,9 @@ from app.web.access import Tickets
 from app.web.assets import Assets
 from app.web.live import Hub
 
+Received = Callable[[], Sequence[Mapping[str, Any]]]
+"""Messages as ``/api/alerts/received`` shows them, newest first. Called in a worker thread."""
+
 
 @dataclass
 class Web:
@@ -30,6 +33,8 @@ class Web:
     engine: Engine | None = None
     """Open between the service's start and its end."""
     writer_state: Callable[[], WriterState] | None = field(default=None)
+    received: Received | None = None
+    """What the demo's own receiver got; None where there is no such receiver."""
 
     @property
     def ledger(self) -> Engine:

@@ -7,7 +7,7 @@ from engine.sessions import Bounds
 
 
 def test_the_fields_of_the_settings_are_those_of_the_table():
-    extra = {"upstreams", "sources"}
+    extra = {"upstreams", "alerts", "sources"}
     assert {setting.name for setting in SETTINGS} == {f.name for f in fields(Settings)} - extra
 
 

@@ -266,3 +266,54 @@ def test_a_password_is_masked_and_nothing_else():
     assert "postgresql://u@h/n" == without_password("postgresql://u@h/n")
     assert f"postgresql://u:{MASK}@h/n" == without_password("postgresql://u:p@h/n")
     assert MASK == without_password("postgresql://u:p@[h/n")
+
+
+def test_messages_link_to_the_public_url_or_to_where_the_server_listens():
+    assert "https://warm.example" == read("public_url = 'https://warm.example/'").base_url
+    assert "http://127.0.0.1:8787" == read("").base_url
+    assert "http://[::1]:1" == read(host="::1", port="1").base_url
+
+
+ALERTS = """
+[alerts.rules.mismatch]
+signal = "mismatch_rate"
+[alerts.receivers.ops]
+url = "https://host/hunter2"
+secrets = ["whsec_hunter2"]
+"""
+
+
+def test_the_tables_of_alerts_are_kept_as_they_are_written():
+    found = read(ALERTS).alerts
+    assert ({"mismatch": {"signal": "mismatch_rate"}}, "warmline.toml") == (
+        found.rules,
+        found.place,
+    )
+    assert ["whsec_hunter2"] == found.receivers["ops"]["secrets"]
+    assert ({}, {}) == (read("").alerts.rules, read("").alerts.receivers)
+
+
+def test_of_a_receiver_only_the_name_is_shown():
+    found = read(ALERTS)
+    assert {"rules": ["mismatch"], "receivers": ["ops"]} == found.shown()["alerts"]
+    for text in (repr(found), str(found), repr(found.shown()), repr(found.alerts)):
+        assert "hunter2" not in text
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        ("alerts = 3", "alerts in warmline.toml must be a table."),
+        ("[alerts]\nrules = 3", "alerts.rules in warmline.toml must be tables"),
+        ("[alerts.receivers]\nops = 3", "alerts.receivers in warmline.toml must be tables"),
+        ("[alerts.rule.a]\nx = 1", "There is no table [alerts.rule] (in warmline.toml)."),
+        ("[alerts]\nevery = 3", "There is no table [alerts.every] (in warmline.toml)."),
+        ("[alerts.rules.Big]\nx = 1", "[alerts.rules.Big] in warmline.toml has a name"),
+    ],
+)
+def test_other_tables_of_alerts_are_refused(toml: str, message: str):
+    assert message in refused(toml)
+
+
+def test_alerts_stand_in_the_file_only():
+    assert "no setting WARMLINE_ALERTS" in refused(None, {"WARMLINE_ALERTS": "x"})
