@@ -282,14 +282,18 @@ def _absent_shown(rule: Rule, memory: Memory, at: int) -> tuple[Memory, tuple[Tr
     return memory, ()
 
 
-def forgotten(rule: Rule, memory: Memory) -> bool:
-    """Whether a group's memory can go: its rows are gone and nobody waits to be told of its end."""
+def gone(rule: Rule, memory: Memory) -> bool:
+    """Whether nothing is left of a group to watch."""
     return (
         bool(rule.group_by)
         and memory.absent >= GONE_AFTER
-        and memory.state is State.INACTIVE
-        and memory.told is None
+        and memory.state in (State.INACTIVE, State.NO_DATA)
     )
+
+
+def forgotten(rule: Rule, memory: Memory) -> bool:
+    """Whether a group's memory can go: its rows are gone and nobody waits to be told of its end."""
+    return gone(rule, memory) and memory.told is None
 
 
 def fail(memory: Memory, at: int) -> tuple[Memory, tuple[Transition, ...]]:
