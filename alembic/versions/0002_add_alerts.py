@@ -55,6 +55,7 @@ def upgrade() -> None:
         sa.Column("body_digest", sa.Text(), nullable=False),
         sa.Column("state", sa.Text(), nullable=False),
         sa.Column("attempts", sa.Integer(), nullable=False),
+        sa.Column("attempts_before", sa.Integer(), nullable=False),
         sa.Column("replays", sa.Integer(), nullable=False),
         sa.Column("created_at", sa.BigInteger(), nullable=False),
         sa.Column("next_attempt_at", sa.BigInteger(), nullable=False),

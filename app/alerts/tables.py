@@ -127,6 +127,8 @@ class AlertDelivery(Base):
     """``queued``, ``sending``, ``delivered``, ``dead``."""
     attempts: Mapped[int]
     """Those that were begun."""
+    attempts_before: Mapped[int]
+    """Those before the last replay: the schedule of retries begins anew after them."""
     replays: Mapped[int]
     created_at: Mapped[int] = mapped_column(BigInteger())
     next_attempt_at: Mapped[int] = mapped_column(BigInteger())
