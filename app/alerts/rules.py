@@ -60,6 +60,11 @@ class BadRuleError(AppError):
         super().__init__("bad_rule", message, hint, status=422)
         self.field = name
 
+    def as_dict(self) -> dict[str, Any]:
+        shape = super().as_dict()
+        shape["error"]["field"] = self.field
+        return shape
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:

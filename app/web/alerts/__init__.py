@@ -1,0 +1,1 @@
+"""The JSON API of alerts (docs/api.md, "Alerts"), by subject."""
