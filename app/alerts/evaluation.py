@@ -7,12 +7,12 @@ all fold with it, so the same rows give the same transitions at the same instant
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from app.alerts import groups, signals, states
 from app.alerts.groups import GroupKey
-from app.alerts.rules import Rule
+from app.alerts.rules import NoData, Rule
 from app.alerts.signals import Measure, Reading
 from app.alerts.states import Labels, Memory, Notice, Transition
 
@@ -72,8 +72,10 @@ def evaluate(
     for key in sorted(placed.keys() | memories.keys()):
         before = memory = memories.get(key, Memory())
         if key in placed:
+            if states.gone(rule, memory):
+                memory = states.come_back(memory)
             reading = signals.read(rule.signal, rule.confidence, rule.min_turns, placed[key])
-            memory, moved = states.step(rule, memory, reading, at)
+            memory, moved = states.step(_watching(rule, key), memory, reading, at)
             readings[key] = reading
             transitions.extend((key, transition) for transition in moved)
         if silenced is not None:
@@ -84,3 +86,10 @@ def evaluate(
         if not states.forgotten(rule, memory):
             after[key] = memory
     return Outcome(after, readings, transitions, notices)
+
+
+def _watching(rule: Rule, key: GroupKey) -> Rule:
+    """That ``other`` is empty is no fault: its members may all have found places of their own."""
+    if rule.no_data is NoData.ALERTING and rule.group_by and key == groups.other_of(rule):
+        return replace(rule, no_data=NoData.NO_DATA)
+    return rule

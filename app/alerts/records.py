@@ -41,6 +41,7 @@ def memory_to_dict(memory: Memory) -> dict[str, Any]:
         "told": None if memory.told is None else memory.told.value,
         "told_at": memory.told_at,
         "told_times": memory.told_times,
+        "hushed": memory.hushed,
     }
 
 
@@ -61,6 +62,7 @@ def memory_from_dict(values: Mapping[str, Any]) -> Memory:
         told=None if values["told"] is None else Told(values["told"]),
         told_at=_optional_whole(values, "told_at"),
         told_times=_whole(values, "told_times"),
+        hushed=_flag(values, "hushed"),
     )
 
 

@@ -98,7 +98,7 @@ class Memory:
     ended_at: int | None = None
     """When the last alert ended; None while one fires."""
     absence: bool = False
-    """The present or last alert fires because there were no rows."""
+    """The present or last alert fires only because there were no rows: no window crossed."""
     peak: float | None = None
     """The worst value of the present or last alert."""
     absent: int = 0
@@ -109,6 +109,8 @@ class Memory:
     """What receivers believe: ``firing``, ``no_data``, or None for nothing."""
     told_at: int | None = None
     told_times: int = 0
+    hushed: bool = False
+    """A silence covers what was told: once it ends, people hear once more of what still fires."""
 
     @property
     def fires(self) -> bool:
@@ -192,6 +194,8 @@ def _judge(
 def _breach(
     rule: Rule, memory: Memory, at: int, cause: Cause
 ) -> tuple[Memory, tuple[Transition, ...]]:
+    if cause is not Cause.ABSENT:
+        memory = replace(memory, absence=False)
     match memory.state:
         case State.FIRING:
             return memory, ()
@@ -296,6 +300,12 @@ def forgotten(rule: Rule, memory: Memory) -> bool:
     return gone(rule, memory) and memory.told is None
 
 
+def come_back(memory: Memory) -> Memory:
+    """A gone group has rows again before its end was told: it begins anew, and only what people
+    believe is kept."""
+    return replace(memory, state=State.INACTIVE, since=None, absent=0)
+
+
 def fail(memory: Memory, at: int) -> tuple[Memory, tuple[Transition, ...]]:
     """The evaluation failed: what was true before still counts as told, nothing is told anew."""
     if memory.state in (State.ERROR, State.PAUSED):
@@ -321,7 +331,10 @@ def edit(memory: Memory, at: int) -> tuple[Memory, tuple[Transition, ...]]:
 
 
 def end(memory: Memory, at: int, cause: Cause) -> tuple[Memory, tuple[Transition, ...]]:
-    """The rule was paused or deleted, or its groups are others now: nobody watches any more."""
+    """The rule was paused or deleted, or its groups are others now: nobody watches any more.
+
+    So nobody looks whether a silence is over, either: callers ``notify`` at once, silenced or not.
+    """
     after = State.PAUSED if cause is Cause.PAUSED else State.INACTIVE
     if memory.state is after:
         return memory, ()
@@ -366,27 +379,37 @@ class Notice:
 
 
 def notify(rule: Rule, memory: Memory, at: int, *, silenced: bool) -> tuple[Memory, Notice | None]:
-    """What to tell now, if anything. Nothing while ``silenced``; then what still holds."""
-    if silenced or memory.state is State.ERROR:
+    """What to tell now, if anything. Nothing while ``silenced``; then once what still holds.
+
+    An alert is told once, reminders apart. One exception: who was told that there are no rows
+    hears of it when rows come and cross the threshold, for that is another fault.
+    """
+    if silenced:
+        return replace(memory, hushed=memory.told is not None), None
+    if memory.state is State.ERROR:
         return memory, None
-    holds = None
-    if memory.fires:
-        holds = memory.told or (Told.NO_DATA if memory.absence else Told.FIRING)
-    if holds is None:
+    if not memory.fires:
         if memory.told is None:
             return memory, None
-        return replace(memory, told=None, told_at=at, told_times=0), Notice(Told.RESOLVED, at)
-    if memory.told is None:
-        return replace(memory, told=holds, told_at=at, told_times=1), Notice(holds, at)
+        over = replace(memory, told=None, told_at=at, told_times=0, hushed=False)
+        return over, Notice(Told.RESOLVED, at)
+    if memory.told is None or (memory.told is Told.NO_DATA and not memory.absence):
+        holds = Told.NO_DATA if memory.absence else Told.FIRING
+        first = replace(memory, told=holds, told_at=at, told_times=1, hushed=False)
+        return first, Notice(holds, at)
+    if memory.hushed or _reminder_is_due(rule, memory, at):
+        again = replace(memory, told_at=at, told_times=memory.told_times + 1, hushed=False)
+        return again, Notice(memory.told, at, repeat=memory.told_times)
+    return memory, None
+
+
+def _reminder_is_due(rule: Rule, memory: Memory, at: int) -> bool:
     assert memory.told_at is not None
-    if (
-        rule.renotify_every
+    return (
+        rule.renotify_every > 0
         and at - memory.told_at >= rule.renotify_every * 1_000
         and memory.told_times <= rule.renotify_max
-    ):
-        again = replace(memory, told_at=at, told_times=memory.told_times + 1)
-        return again, Notice(holds, at, repeat=memory.told_times)
-    return memory, None
+    )
 
 
 Labels = Mapping[str, str]
