@@ -5,7 +5,7 @@ limited time: a sender that died is replaced, and the message goes out again und
 ``attempts`` grows with every claim and so names its owner; whoever comes late with a result
 finds another number there, and only leaves the record of his attempt.
 
-Times are epoch milliseconds. Bodies are text that holds neither an address nor a secret.
+Times are epoch milliseconds. ``delivery_log`` reads what is here for people.
 """
 
 from __future__ import annotations
