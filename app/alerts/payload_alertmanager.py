@@ -93,7 +93,7 @@ def _labels_within(message: Message, most: int) -> dict[str, str]:
 def label_name(name: str) -> str:
     """As Prometheus allows it: letters, digits and ``_``, no digit first, no ``__`` first."""
     valid = re.sub(r"[^a-zA-Z0-9_]", "_", name)
-    return re.sub(r"^(?=\d)|^__", "_", valid) or "_"
+    return re.sub(r"^(?=\d)|^_{2,}", "_", valid) or "_"
 
 
 def _annotations(message: Message, room: Room) -> dict[str, str]:

@@ -5,6 +5,7 @@ Messages, the page and the API use the same sentences (docs/alerts.md, "Messages
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -45,7 +46,7 @@ def amount(signal: Signal, value: float | None, beside: float | None = None) -> 
     A rate that differs from ``beside``, but would look the same, gets more digits: nobody should
     read that 20 % is above 20 %.
     """
-    if value is None:
+    if value is None or not math.isfinite(value):
         return "unknown"
     if CATALOGUE[signal].unit != "ratio":
         unit = CATALOGUE[signal].unit
