@@ -1,0 +1,281 @@
+"""The live evaluation of rules, by any number of processes on one database.
+
+An evaluation reads a rule, its states and the ledger, folds one instant after the other, and
+writes what came of it in one transaction. That begins with moving the rule on, if it still is
+where it was read::
+
+    UPDATE alert_rules SET evaluated_until = :t WHERE id = :id
+        AND evaluated_until = :seen AND version = :version
+
+Whoever changes no row by it was overtaken: someone else evaluated these instants, or the rule was
+edited. Then everything is discarded. So each instant is evaluated once, whatever happens at the
+same time, and a process that is killed half-way has done nothing.
+
+Times are epoch milliseconds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+
+from sqlalchemy import Engine, update
+from sqlalchemy.exc import InterfaceError, OperationalError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from app.alerts import (
+    evaluation,
+    event_store,
+    measures,
+    silences,
+    state_store,
+    states,
+    store,
+    tables,
+)
+from app.alerts.evaluation import Outcome
+from app.alerts.groups import ALONE, GroupKey
+from app.alerts.records import Observation
+from app.alerts.rules import Rule
+from app.alerts.signals import Reading
+from app.alerts.silences import Silence
+from app.alerts.state_store import GroupState
+from app.alerts.states import Transition
+from app.alerts.store import StoredRule
+from app.alerts.teller import Dispatch, Letter, Receivers, Teller
+from app.clock import Clock
+from app.ledger.database import WRITES
+from app.ledger.rows import to_ms
+from app.tasks import describe
+
+logger = logging.getLogger(__name__)
+
+CATCH_UP = 86_400_000
+"""After a stop, instants older than this are skipped."""
+CHUNK = 1_440
+"""Evaluations of a rule in one transaction, at most: what they bring is held in memory."""
+CHUNK_LETTERS = 200
+CHUNK_TRANSITIONS = 5_000
+UNREADABLE_EVERY = 60_000
+"""How often a rule is tried again whose definition cannot be read."""
+_PASSES = (OperationalError, InterfaceError, PoolTimeoutError)
+"""Locked, full, unreachable: the next tick tries again, and nothing has changed."""
+
+
+class _OvertakenError(Exception):
+    """Someone else has evaluated or changed the rule since it was read."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Snapshot:
+    stored: StoredRule
+    states: Mapping[GroupKey, GroupState]
+    silences: Sequence[Silence]
+    unreadable: ValueError | None
+    """Why the states cannot be read."""
+
+
+@dataclass(slots=True)
+class _Result:
+    """What is to be written of a chunk."""
+
+    until: int
+    states: dict[GroupKey, GroupState]
+    evaluations: int = 0
+    failure: str | None = None
+    transitions: list[tuple[GroupKey, Transition, Observation | None]] = field(default_factory=list)
+    letters: list[Letter] = field(default_factory=list)
+
+    @property
+    def full(self) -> bool:
+        return len(self.letters) >= CHUNK_LETTERS or len(self.transitions) >= CHUNK_TRANSITIONS
+
+
+class Evaluator:
+    """``on_queued`` is called, in the evaluating thread, after messages were written."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        clock: Clock,
+        *,
+        receivers: Receivers,
+        base_url: str,
+        new_id: Callable[[str], str],
+        on_queued: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._clock = clock
+        self._teller = Teller(engine, receivers=receivers, base_url=base_url, new_id=new_id)
+        self._on_queued = on_queued
+
+    def tick(self) -> int:
+        """Evaluate every rule at every instant that is due; returns how many evaluations.
+
+        Blocks on the database. Raises only what keeps the rules from being read at all.
+        """
+        now = to_ms(self._clock.now())
+        evaluations = 0
+        for stored in store.all_rules(self._engine, enabled_only=True):
+            try:
+                if not _is_due(stored, now):
+                    continue
+                while result := self._evaluate(stored.id, now):
+                    evaluations += result.evaluations
+            except _OvertakenError:
+                continue
+            except _PASSES as error:
+                logger.warning("rule %s is evaluated later: %s", stored.id, describe(error))
+            except Exception as error:
+                logger.error("rule %s: %s", stored.id, describe(error))
+        return evaluations
+
+    def _evaluate(self, rule_id: str, now: int) -> _Result | None:
+        """The next chunk of a rule, read, folded and written; None when nothing is due."""
+        snapshot = self._read(rule_id, now)
+        if snapshot is None:
+            return None
+        dispatch = self._teller.dispatch()
+        result = self._result(snapshot, now, dispatch)
+        self._write(snapshot, result, now, dispatch)
+        if result.letters:
+            self._on_queued()
+        return result
+
+    def _read(self, rule_id: str, now: int) -> _Snapshot | None:
+        with self._engine.connect() as connection:
+            stored = store.read(connection, rule_id)
+            if stored is None or not stored.enabled or not _is_due(stored, now):
+                return None
+            quiet = silences.since(connection, max(stored.evaluated_until, now - CATCH_UP))
+            try:
+                known = state_store.load(connection, rule_id)
+            except ValueError as error:
+                return _Snapshot(stored, {}, quiet, error)
+        return _Snapshot(stored, known, quiet, None)
+
+    def _result(self, snapshot: _Snapshot, now: int, dispatch: Dispatch) -> _Result:
+        try:
+            rule = snapshot.stored.rule()
+        except Exception as error:
+            return _failed(snapshot, _unreadable_instant(now), error)
+        after = max(snapshot.stored.evaluated_until, now - CATCH_UP)
+        instants = measures.instants(rule, after, now)[:CHUNK]
+        try:
+            if snapshot.unreadable is not None:
+                raise snapshot.unreadable
+            return self._fold(rule, snapshot, instants, dispatch)
+        except _PASSES:
+            raise
+        except Exception as error:
+            return _failed(snapshot, instants[-1], error)
+
+    def _fold(
+        self, rule: Rule, snapshot: _Snapshot, instants: range, dispatch: Dispatch
+    ) -> _Result:
+        quiet = partial(silences.silenced, snapshot.silences, rule.id)
+        result = _Result(instants[0], dict(snapshot.states))
+        for at, measured in measures.windows(self._engine, rule, instants[0], instants[-1]):
+            memories = {key: state.memory for key, state in result.states.items()}
+            outcome = evaluation.evaluate(rule, memories, at, measured, quiet)
+            _take(result, rule, at, outcome, dispatch)
+            if result.full:
+                break
+        return result
+
+    def _write(self, snapshot: _Snapshot, result: _Result, now: int, dispatch: Dispatch) -> None:
+        stored = snapshot.stored
+        rules = tables.rules
+        claim = (
+            update(rules)
+            .where(
+                rules.c.id == stored.id,
+                rules.c.evaluated_until == stored.evaluated_until,
+                rules.c.version == stored.version,
+            )
+            .values(evaluated_until=result.until, failure=result.failure)
+        )
+        with self._engine.execution_options(**WRITES).begin() as connection:
+            if connection.execute(claim).rowcount != 1:
+                raise _OvertakenError
+            state_store.save(connection, stored.id, snapshot.states, result.states)
+            event_store.add(connection, stored.id, stored.name, result.transitions)
+            dispatch.post(connection, result.letters, now)
+
+
+def _is_due(stored: StoredRule, now: int) -> bool:
+    try:
+        rule = stored.rule()
+    except Exception:
+        return _unreadable_instant(now) > stored.evaluated_until
+    return bool(measures.instants(rule, stored.evaluated_until, now))
+
+
+def _unreadable_instant(now: int) -> int:
+    return now - now % UNREADABLE_EVERY
+
+
+def _take(result: _Result, rule: Rule, at: int, outcome: Outcome, dispatch: Dispatch) -> None:
+    """Add what one evaluation brought."""
+    start, end = evaluation.window(rule, at)
+    seen = {
+        key: Observation(_without_samples(reading), at, start, end)
+        for key, reading in outcome.readings.items()
+    }
+    causes = {key: transition.cause for key, transition in outcome.transitions}
+    told = {key: state.told_receivers for key, state in result.states.items()}
+    last = {key: state.observation for key, state in result.states.items()} | seen
+    for notification in outcome.notices:
+        key = notification.key
+        telling = dispatch.compose(
+            rule,
+            notification,
+            cause=causes.get(key),
+            observation=last.get(key),
+            told_receivers=told.get(key, ()),
+            evaluated=key in seen,
+        )
+        result.letters += telling.letters
+        told[key] = telling.told_receivers
+    result.transitions += [
+        (key, transition, seen.get(key)) for key, transition in outcome.transitions
+    ]
+    result.states = {
+        key: GroupState(memory, last.get(key), told.get(key, ()))
+        for key, memory in outcome.memories.items()
+    }
+    result.until = at
+    result.evaluations += 1
+
+
+def _without_samples(reading: Reading) -> Reading:
+    """They are many, and the value is made."""
+    if not reading.measure.samples:
+        return reading
+    return replace(reading, measure=replace(reading.measure, samples=()))
+
+
+def _failed(snapshot: _Snapshot, until: int, error: Exception) -> _Result:
+    """Every group of the rule is in error; states that cannot be read stay as they are."""
+    failure = describe(error)
+    if failure != snapshot.stored.failure:
+        logger.error("rule %s cannot be evaluated: %s", snapshot.stored.id, failure)
+    result = _Result(until, dict(snapshot.states), failure=failure)
+    if not snapshot.states and snapshot.unreadable is None and not _grouped(snapshot.stored):
+        result.states[ALONE] = GroupState()
+    for key, state in list(result.states.items()):
+        memory, moved = states.fail(state.memory, until)
+        result.states[key] = replace(state, memory=memory)
+        result.transitions += [(key, transition, None) for transition in moved]
+    return result
+
+
+def _grouped(stored: StoredRule) -> bool:
+    try:
+        definition = json.loads(stored.definition)
+    except ValueError:
+        return False
+    return isinstance(definition, dict) and bool(definition.get("group_by"))

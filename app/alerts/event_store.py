@@ -1,0 +1,121 @@
+"""The history of alerts: every transition is a row, which outlives its rule and never changes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from sqlalchemy import Connection, Engine, insert, select, tuple_
+
+from app.alerts import state_store, tables
+from app.alerts.groups import GroupKey
+from app.alerts.records import Observation
+from app.alerts.states import Cause, State, Transition
+from app.errors import AppError
+
+_table = tables.events
+MOST = 500
+"""Events of one page."""
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    id: int
+    at: int
+    """Epoch milliseconds."""
+    rule_id: str
+    rule_name: str
+    """As it was called then."""
+    group_key: GroupKey
+    before: State
+    after: State
+    cause: Cause
+    observation: Observation | None
+    """The reading that led to it; None of an edit, a pause, a deletion and a failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class EventPage:
+    events: list[Event]
+    next_cursor: str | None
+    """None on the last page."""
+
+
+def add(
+    connection: Connection,
+    rule_id: str,
+    rule_name: str,
+    happened: Iterable[tuple[GroupKey, Transition, Observation | None]],
+) -> None:
+    """In the order given, which is that of their ids."""
+    values = [
+        {
+            "rule_id": rule_id,
+            "rule_name": rule_name,
+            "group_key": key,
+            "at": transition.at,
+            "before": transition.before.value,
+            "after": transition.after.value,
+            "cause": transition.cause.value,
+            "reading": state_store.observation_text(observation),
+        }
+        for key, transition, observation in happened
+    ]
+    if values:
+        connection.execute(insert(_table), values)
+
+
+def page(
+    engine: Engine, *, rule_id: str | None = None, limit: int = 50, cursor: str | None = None
+) -> EventPage:
+    """Newest first; ``cursor`` is the ``next_cursor`` of the page before.
+
+    Raises ``AppError`` (``bad_cursor``, ``bad_limit``).
+    """
+    if not 1 <= limit <= MOST:
+        raise AppError("bad_limit", f"limit must be a whole number from 1 to {MOST}.")
+    place = tuple_(_table.c.at, _table.c.id)
+    query = select(_table).order_by(_table.c.at.desc(), _table.c.id.desc()).limit(limit + 1)
+    if rule_id is not None:
+        query = query.where(_table.c.rule_id == rule_id)
+    if cursor is not None:
+        query = query.where(place < tuple_(*_read_cursor(cursor)))
+    with engine.connect() as connection:
+        rows = connection.execute(query).mappings().all()
+    events = [
+        Event(
+            id=row["id"],
+            at=row["at"],
+            rule_id=row["rule_id"],
+            rule_name=row["rule_name"],
+            group_key=row["group_key"],
+            before=State(row["before"]),
+            after=State(row["after"]),
+            cause=Cause(row["cause"]),
+            observation=state_store.read_observation(row["reading"]),
+        )
+        for row in rows[:limit]
+    ]
+    last = events[-1] if len(rows) > limit else None
+    return EventPage(events, None if last is None else _write_cursor(last.at, last.id))
+
+
+def _write_cursor(at: int, number: int) -> str:
+    return base64.urlsafe_b64encode(f"{at}:{number}".encode()).decode().rstrip("=")
+
+
+def _read_cursor(cursor: str) -> tuple[int, int]:
+    try:
+        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
+        at, number = (int(part) for part in text.split(":"))
+        if not 0 <= at < 2**63 or not 0 <= number < 2**63:
+            raise ValueError
+    except (ValueError, binascii.Error):
+        raise AppError(
+            "bad_cursor",
+            "The cursor cannot be read.",
+            "Pass next_cursor of the page before, or leave it out to begin anew.",
+        ) from None
+    return at, number
