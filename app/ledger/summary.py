@@ -15,7 +15,8 @@ from app.ledger.models import turns
 from engine.model import Mode, Status
 
 c = turns.c
-_ERRORS = (Status.FAILED, Status.ERROR, Status.RATE_LIMITED, Status.REFUSED)
+ERRORS = (Status.FAILED, Status.ERROR, Status.RATE_LIMITED, Status.REFUSED)
+"""Statuses of turns that failed, ended in an error, or were refused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +49,7 @@ class Summary:
     @property
     def errors(self) -> int:
         """Turns that failed, ended in an error, or were refused. A client that left is none."""
-        return sum(self.by_status.get(status, 0) for status in _ERRORS)
+        return sum(self.by_status.get(status, 0) for status in ERRORS)
 
     @property
     def client_closed(self) -> int:
