@@ -38,8 +38,9 @@ MISMATCHES = (14, 16)
 """Hours (UTC) of the latest whole afternoon on which old tool results are rewritten."""
 REFUSALS = (9, 11)
 """Hours (UTC) of the latest whole morning on which the upstream refuses upgrades with 426."""
-QUIET = 60.0
-"""Seconds before now in which nothing starts: the live agents take over."""
+QUIET = 90.0
+"""Seconds before now in which nothing starts or ends: the live agents take over, and alerts on the
+last minute are about them."""
 _CACHE_SECONDS = 600.0
 _BLOCK, _MINIMUM = 128, 1_024
 _HABITS = ("coder", "coder", "coder", "coder", "crew", "crew", "writer", "legacy", "notes")

@@ -11,7 +11,7 @@ import contextlib
 import signal
 import socket
 import tempfile
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +22,7 @@ import uvicorn
 
 from app import server
 from app.clock import Clock, SystemClock
+from app.demo import watch
 from app.demo.agents import HTTP_ONLY, Agents
 from app.demo.history import generate
 from app.demo.provider.core import Limits, Provider
@@ -29,6 +30,7 @@ from app.demo.provider.faults import RefuseUpgrade
 from app.demo.provider.ids import Ids
 from app.demo.provider.latency import Latency
 from app.demo.provider.server import serve
+from app.demo.receiver import Receiver, receiving
 from app.errors import AppError
 from app.ledger import database
 from app.ledger.writer import write_rows
@@ -43,11 +45,19 @@ MAX_SESSIONS, MAX_CONNECTIONS = 256, 48
 """Rounds never end and each begins new sessions; both ends of a connection are open files here."""
 
 
+Received = Callable[[], Sequence[Mapping[str, Any]]]
+
+
 class MakeApp(Protocol):
     """``app.main.create_app``; given, because it stands above this layer."""
 
     def __call__(
-        self, settings: Settings, *, clock: Clock, sample_upstreams: frozenset[str]
+        self,
+        settings: Settings,
+        *,
+        clock: Clock,
+        sample_upstreams: frozenset[str],
+        received: Received,
     ) -> Any: ...
 
 
@@ -57,6 +67,7 @@ class Demo:
     app: Any
     agents: Agents
     history_rows: int
+    receiver: Receiver
 
 
 @asynccontextmanager
@@ -71,7 +82,8 @@ async def running(
     openai: str = OPENAI,
 ) -> AsyncIterator[Demo]:
     """Everything runs inside the block. ``speed`` scales the provider's delays, ``pace`` the
-    agents' pauses. Raises ``AppError`` where the port is taken."""
+    agents' pauses and the window of the short alert rule. Raises ``AppError`` where the port is
+    taken."""
     clock = clock or SystemClock()
     with (
         tempfile.TemporaryDirectory(prefix="warmline-demo-", ignore_cleanup_errors=True) as folder,
@@ -84,13 +96,22 @@ async def running(
             plain = _provider("demo-http", clock)
             plain.faults.on_upgrade(RefuseUpgrade(426), times=None)
             http_only = await stack.enter_async_context(serve(plain, speed=speed))
-            settings = _settings(Path(folder), bound, default.url, http_only.url, openai)
+            receiver = await stack.enter_async_context(receiving(clock))
+            upstreams = {HTTP_ONLY: http_only.url, "openai": openai}
+            settings = _settings(
+                Path(folder), bound, default.url, upstreams, watch.tables(receiver, pace)
+            )
             count = await asyncio.to_thread(_write_history, settings, clock, days)
-            app = create_app(settings, clock=clock, sample_upstreams=SAMPLE_UPSTREAMS)
+            app = create_app(
+                settings,
+                clock=clock,
+                sample_upstreams=SAMPLE_UPSTREAMS,
+                received=receiver.received,
+            )
             await stack.enter_async_context(_serving(app, settings, listener))
             agents = Agents(url, pace)
             await stack.enter_async_context(_in_background(agents.run()))
-            yield Demo(url, app, agents, count)
+            yield Demo(url, app, agents, count, receiver)
 
 
 def run(create_app: MakeApp, *, port: int) -> None:
@@ -116,9 +137,12 @@ def greeting(demo: Demo) -> str:
     return f"""
   Dashboard   {demo.url}/
   Requests    {demo.url}/requests
+  Alerts      {demo.url}/alerts
 
 Sample agents are at work, and {demo.history_rows:,} turns of made-up history are in the ledger.
-All of it is marked source = sample, and is removed when the demo ends.
+All of it is marked source = sample, and is removed when the demo ends. One agent breaks its own
+prefix now and then: an alert fires within about a minute, and resolves a minute or two later. A
+built-in receiver gets its webhooks, and Alerts shows what arrived.
 
 Your own client through Warmline to api.openai.com (your credential is passed on, never kept):
 
@@ -148,14 +172,15 @@ def _provider(seed: str, clock: Clock) -> Provider:
     )
 
 
-def _settings(folder: Path, port: int, default: str, http_only: str, openai: str) -> Settings:
+def _settings(
+    folder: Path, port: int, default: str, upstreams: Mapping[str, str], alerts: str
+) -> Settings:
     """From a file of its own: no setting of the user's reaches the demo."""
     config = folder / "warmline.toml"
+    tables = "".join(f'[upstreams.{name}]\nbase_url = "{url}"\n' for name, url in upstreams.items())
     config.write_text(
         f'port = {port}\nupstream = "{default}"\ndatabase = "{folder / "demo.sqlite3"}"\n'
-        f"max_sessions = {MAX_SESSIONS}\nmax_connections = {MAX_CONNECTIONS}\n"
-        f'[upstreams.{HTTP_ONLY}]\nbase_url = "{http_only}"\n'
-        f'[upstreams.openai]\nbase_url = "{openai}"\n',
+        f"max_sessions = {MAX_SESSIONS}\nmax_connections = {MAX_CONNECTIONS}\n{alerts}\n{tables}",
         "utf-8",
     )
     return load(config=config, environ={})

@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from openai import AsyncOpenAI
 
-from app.demo.agents import Agents, coder, crew, notes, printed, writer
+from app.demo.agents import Agents, coder, crew, is_tidy, notes, printed, writer
 from tests.support.provider import provider
 
 
@@ -41,6 +41,18 @@ async def test_the_meta_block_stands_only_in_the_newest_result(served):
         if item["type"] == "function_call_output"
     ]
     assert [sorted(output) for output in outputs] == [["result"], ["result"], ["_meta", "result"]]
+
+
+async def test_a_tidy_round_leaves_old_results_alone(served):
+    up, client = served
+    await notes(client, "notes-3", no_pause, tidy=True)
+    sent = [attempt.body["input"] for attempt in up.core.log]
+    for before, now in pairwise(sent):
+        assert now[: len(before)] == before
+
+
+def test_two_rounds_of_seven_are_faulty():
+    assert [number for number in range(1, 16) if not is_tidy(number)] == [1, 2, 8, 9, 15]
 
 
 async def test_the_writer_says_when_it_has_replaced_its_history(served):
