@@ -84,7 +84,7 @@ def run(engine: Engine, rule: Rule, start: int, end: int) -> Backtest:
         raise AppError(
             "backtest_too_long",
             f"That would be {count:,} evaluations; a backtest makes {MAX_INSTANTS:,} at most.",
-            f"Choose at most {duration(MAX_INSTANTS * rule.every)} of time, or evaluate less "
+            f"Choose a time of at most {_rounded(MAX_INSTANTS * rule.every)}, or evaluate less "
             f"often than every {duration(rule.every)}.",
             status=422,
         )
@@ -133,6 +133,12 @@ def fold(rule: Rule, windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]]) 
         transitions=transitions,
         firings=firings,
     )
+
+
+def _rounded(seconds: int) -> str:
+    """Down to whole days or, of less than two, hours."""
+    unit = 86_400 if seconds >= 2 * 86_400 else 3_600
+    return duration(seconds // unit * unit)
 
 
 def _point(at: int, reading: Reading) -> Point:
