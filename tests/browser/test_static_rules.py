@@ -34,9 +34,14 @@ def code(text: str) -> str:
 
 def test_there_is_something_to_check():
     assert {"overview.js", "requests.js", "dom.js", "charts.js"} <= {path.name for path in MODULES}
-    assert {"tokens.css", "base.css", "layout.css", "components.css", "pages.css"} == {
-        path.name for path in SHEETS
-    }
+    assert [
+        "alerts.css",
+        "base.css",
+        "components.css",
+        "layout.css",
+        "pages.css",
+        "tokens.css",
+    ] == [path.name for path in SHEETS]
 
 
 @pytest.mark.parametrize("path", [*MODULES, *SHEETS, *PAGES], ids=name)
@@ -131,7 +136,7 @@ def test_no_page_holds_script_or_asks_another_host(path):
     assert [] == re.findall(r"<script(?![^>]*\ssrc=)[^>]*>|\son\w+=|https?://", text)
 
 
-@pytest.mark.parametrize("page", ["overview", "requests"])
+@pytest.mark.parametrize("page", ["overview", "requests", "alerts"])
 def test_a_page_announces_every_module_that_it_loads(page):
     loaded: set[str] = set()
     queue = [STATIC / "js" / "pages" / f"{page}.js"]

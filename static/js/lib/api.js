@@ -8,12 +8,14 @@ export class ApiError extends Error {
    * @param {string} code
    * @param {string} message
    * @param {string | null} hint
+   * @param {string | null} [field] the part of what was sent that is at fault
    */
-  constructor(status, code, message, hint) {
+  constructor(status, code, message, hint, field = null) {
     super(message);
     this.status = status;
     this.code = code;
     this.hint = hint;
+    this.field = field;
   }
 }
 
@@ -34,17 +36,41 @@ export function url(path, query) {
  * @returns {Promise<any>}
  */
 export async function get(path, query, signal) {
+  return ask(url(path, query), { signal });
+}
+
+/**
+ * Change something. Throws ApiError; its `field` names what was wrong.
+ * @param {"POST" | "PUT" | "DELETE"} method
+ * @param {string} path
+ * @param {unknown} [body]
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>}
+ */
+export async function send(method, path, body = {}, signal) {
+  return ask(path, { method, signal, body: JSON.stringify(body) });
+}
+
+/**
+ * @param {string} address
+ * @param {RequestInit} options
+ */
+async function ask(address, options) {
+  /** @type {Record<string, string>} */
+  const headers = { accept: "application/json" };
+  if (options.body) headers["content-type"] = "application/json";
   let answer;
   try {
-    answer = await fetch(url(path, query), { signal, headers: { accept: "application/json" }, credentials: "same-origin" });
+    answer = await fetch(address, { ...options, headers, credentials: "same-origin" });
   } catch (fault) {
-    if (signal?.aborted) throw fault;
+    if (options.signal?.aborted) throw fault;
     throw new ApiError(0, "unreachable", "Warmline did not answer.", "Is it still running? What you see is the last that it told.");
   }
   if (answer.status === 401) {
     location.assign(url("/login", new URLSearchParams({ next: location.pathname + location.search })));
     throw new ApiError(401, "unauthorized", "You are logged out.", null);
   }
+  if (answer.status === 204) return null;
   const body = await answer.json().catch(() => null);
   if (answer.ok && body !== null) return body;
   const error = body?.error ?? {};
@@ -53,6 +79,7 @@ export async function get(path, query, signal) {
     error.code ?? "unreadable",
     error.message ?? `Warmline answered with status ${answer.status}.`,
     error.hint ?? null,
+    error.field ?? null,
   );
 }
 

@@ -13,6 +13,7 @@ import { colour, onTheme } from "./theme.js";
 const SERIES = /** @type {Record<string, string>} */ ({
   ws_incremental: "series-1", ws_full: "series-2", http_full: "series-3", http_incremental: "series-4",
   cached: "series-5", cache_write: "series-6", non_cached: "series-7", unknown: "series-8",
+  value: "series-1", bound: "series-2", threshold: "bad", recover: "ok",
   rate: "series-1", spike: "bad", sessions: "series-1", sessions_single: "series-8",
 });
 /** A rate of something bad is not drawn in the colour of what is good. */
@@ -153,8 +154,10 @@ function themed(payload, narrow) {
   const root = getComputedStyle(document.body);
   const [ink, muted, grid, surface] = ["ink", "muted", "grid", "surface"].map(colour);
   for (const trace of data) paint(trace, payload.slug, surface, narrow);
+  paintGroups(data);
   for (const shape of layout.shapes ?? []) {
     if (shape.name === "incomplete") Object.assign(shape, { fillcolor: muted, opacity: 0.1, layer: "below", line: { width: 0 } });
+    if (shape.name === "fired") Object.assign(shape, { fillcolor: colour("bad"), opacity: 0.13 });
     if (shape.name === "average") shape.line = { ...shape.line, color: muted, width: 1, dash: "dot" };
   }
   for (const note of layout.annotations ?? []) note.font = { ...note.font, color: muted, size: 11 };
@@ -240,6 +243,18 @@ function paintByMode(trace, role) {
   trace.marker.color = trace.x.map((/** @type {string} */ name) => colour(SERIES[MODE_BY_NAME[name]] ?? "series-8"));
   trace.marker.opacity = role === "p95" ? 0.5 : 1;
   Object.assign(trace, { showlegend: false, texttemplate: `${role}<br>%{y:,.0f} ms`, textposition: "outside", cliponaxis: false });
+}
+
+/**
+ * Lines of one role that stand for groups are told apart by colour.
+ * @param {any[]} data
+ */
+function paintGroups(data) {
+  data.filter((trace) => trace.meta?.group).forEach((trace, at) => {
+    const tone = colour(`series-${(at % 8) + 1}`);
+    trace.line.color = tone;
+    trace.marker.color = tone;
+  });
 }
 
 /** @param {string} rgb */

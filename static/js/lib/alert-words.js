@@ -1,0 +1,119 @@
+// @ts-check
+// What the states, signals and times of alerts are called, and how their values are written.
+
+import { h, icon } from "./dom.js";
+import { integer, milliseconds, percent, UNKNOWN } from "./format.js";
+import { relative } from "./server-time.js";
+import { moment } from "./time.js";
+
+/** @typedef {{name: string, title: string, unit: string, rises: boolean, part: string, whole: string, weights: string[], confidences: string[]}} Signal */
+
+/** State: words, icon, tone, what it means. */
+const STATES = /** @type {Record<string, [string, string, string, string]>} */ ({
+  inactive: ["OK", "completed", "ok", "The threshold is not crossed."],
+  pending: ["Pending", "rate_limited", "warn", "The threshold is crossed, but not yet for as long as the rule asks."],
+  firing: ["Firing", "bell", "bad", "The threshold is crossed."],
+  recovering: ["Recovering", "recovering", "warn", "The value is back, but not yet for as long as the rule asks."],
+  no_data: ["No data", "unknown", "unknown", "The window cannot be judged."],
+  error: ["Error", "error", "bad", "The evaluation failed."],
+  paused: ["Paused", "pause", "unknown", "The rule is not evaluated."],
+});
+
+const DELIVERIES = /** @type {Record<string, [string, string, string]>} */ ({
+  queued: ["Queued", "rate_limited", "warn"],
+  sending: ["Sending", "sending", "warn"],
+  delivered: ["Delivered", "completed", "ok"],
+  dead: ["Dead", "failed", "bad"],
+});
+
+const CAUSES = /** @type {Record<string, string>} */ ({
+  crossed: "the threshold was crossed",
+  held: "it stayed crossed for as long as the rule asks",
+  fell_back: "it was no longer crossed, before the alert fired",
+  cleared: "the value came back",
+  stayed_clear: "the value stayed back for as long as the rule asks",
+  relapsed: "the value went bad again",
+  lacking: "the window cannot be judged",
+  absent: "there were no rows",
+  gone: "no rows for three evaluations",
+  judged: "the window can be judged again",
+  failed: "the evaluation failed",
+  works_again: "the evaluation works again",
+  edited: "the rule was edited",
+  paused: "the rule was paused",
+  resumed: "the rule was resumed",
+  deleted: "the rule was deleted",
+});
+
+/** @param {string} state */
+export function stateWord(state) {
+  return STATES[state]?.[0] ?? state;
+}
+
+/** @param {string} state */
+export function stateTag(state) {
+  const [word, sign, tone, meaning] = STATES[state] ?? [state, "unknown", "unknown", ""];
+  return h("span", { class: `tag ${tone}`, title: `${state}: ${meaning}`, "data-state": state }, icon(sign), word);
+}
+
+/** @param {string} state */
+export function deliveryTag(state) {
+  const [word, sign, tone] = DELIVERIES[state] ?? [state, "unknown", "unknown"];
+  return h("span", { class: `tag ${tone}` }, icon(sign), word);
+}
+
+/** @param {string} cause */
+export function causeWords(cause) {
+  return CAUSES[cause] ?? cause;
+}
+
+/**
+ * A value of a signal with its unit.
+ * @param {number | null | undefined} value
+ * @param {string} unit
+ */
+export function amount(value, unit) {
+  if (value === null || value === undefined) return UNKNOWN;
+  if (unit === "ratio") return percent(value);
+  if (unit === "ms") return milliseconds(value);
+  return `${integer(value)} ${unit}`;
+}
+
+const UNITS = /** @type {Record<string, string>} */ ({ s: "s", m: "min", h: "h", d: "d", w: "weeks" });
+
+/** A threshold: as it was set, so 20 % and not 20.0 %. @param {number} value @param {string} unit */
+export function level(value, unit) {
+  return unit === "ratio" ? `${Number((value * 100).toPrecision(6))}\u202f%` : amount(value, unit);
+}
+
+/** "15m" → "15 min". @param {string} text */
+export function span(text) {
+  const match = /^(\d+)([smhdw])$/.exec(text);
+  return match ? `${match[1]}\u202f${UNITS[match[2]]}` : text;
+}
+
+/** A threshold beyond which a rule fires, in words. @param {any} rule its definition @param {Signal | undefined} signal */
+export function condition(rule, signal) {
+  const side = signal?.rises === false ? "below" : "above";
+  const name = signal?.title ?? rule.signal;
+  const weighed = rule.weight === "tokens" && signal && signal.weights.length > 1 ? " of tokens" : "";
+  return `${name}${weighed} ${side} ${level(rule.threshold, signal?.unit ?? "")} over ${span(rule.window)}`;
+}
+
+/** "model gpt-5.6, client codex"; empty for a rule without groups. @param {Record<string, string>} labels */
+export function groupWords(labels) {
+  return Object.entries(labels).map(([name, value]) => `${name} ${value}`).join(", ");
+}
+
+/** An instant: when, and how long ago. @param {string | null | undefined} iso @param {string} [none] */
+export function when(iso, none = UNKNOWN) {
+  if (!iso) return h("span", { class: "muted" }, none);
+  return h("time", { datetime: iso, title: `${moment(iso)} (${iso})`, "data-ago": "" }, relative(iso));
+}
+
+/** A link of the server, on the host that this page came from. @param {string | null | undefined} link */
+export function local(link) {
+  if (!link) return null;
+  const target = new URL(link, location.origin);
+  return target.pathname + target.search;
+}

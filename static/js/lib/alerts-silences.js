@@ -1,0 +1,77 @@
+// @ts-check
+// Silences: a time in which some alerts tell nobody. The list of them, and the form of a new one.
+
+import { send } from "./api.js";
+import { closePanel, openPanel } from "./dialog.js";
+import { announce, h, icon } from "./dom.js";
+import { groupWords, when } from "./alert-words.js";
+import { Fields, formFoot, onSubmit } from "./fields.js";
+import { redraw } from "./keyed.js";
+import { present } from "./server-time.js";
+import { fromField, zone } from "./time.js";
+
+const TIMES = /** @type {const} */ ([["30m", "30 minutes"], ["1h", "1 hour"], ["2h", "2 hours"], ["8h", "8 hours"], ["1d", "1 day"], ["7d", "7 days"], ["", "until a time …"]]);
+/** What groups are made of. */
+export const GROUPINGS = /** @type {const} */ (["model", "client", "upstream", "tenant"]);
+
+/**
+ * @param {HTMLElement} host
+ * @param {any[]} silences
+ * @param {Map<string, string>} names of rules by id
+ * @param {(silence: any) => void} end
+ */
+export function drawSilences(host, silences, names, end) {
+  if (!silences.length) return redraw(host, h("p", { class: "card nothing-yet muted" }, "Nothing is silenced."));
+  redraw(host, h("ul", { class: "card lines" }, ...silences.map((silence) => {
+    const over = Date.parse(silence.ends_at) <= present();
+    const what = words(silence, names);
+    return h("li", { class: over ? "line past" : "line" },
+      h("p", {}, !over && h("span", { class: "tag unknown" }, icon("silence"), "Silent"), " ", h("strong", {}, what), over ? ": ended " : ": ends ", when(silence.ends_at)),
+      (silence.comment || silence.author) && h("p", { class: "muted" }, [silence.comment, silence.author].filter(Boolean).join(" – ")),
+      !over && h("div", { class: "actions" }, h("button", { type: "button", class: "button small", "data-key": `silence-${silence.id}`, "aria-label": `End now: ${what}`, click: () => end(silence) }, "End now")));
+  })));
+}
+
+/**
+ * @param {any} silence
+ * @param {Map<string, string>} names
+ */
+function words(silence, names) {
+  const rule = silence.rule_id === null ? "All rules" : (names.get(silence.rule_id) ?? silence.rule_id);
+  const labels = groupWords(silence.matchers);
+  return labels ? `${rule}, ${labels}` : rule;
+}
+
+/**
+ * @param {any[]} rules
+ * @param {{rule: string, labels: Record<string, string>}} given what to begin with; the rule "" is all rules
+ * @param {() => void} saved
+ */
+export function openSilenceForm(rules, given, saved) {
+  const fields = new Fields("silence");
+  const choices = /** @type {[string, string][]} */ ([["", "All rules"], ...rules.map((rule) => [rule.id, rule.definition.name])]);
+  const end = h("div", {}, fields.text("ends_at", `Until, in ${zone()}`, { attributes: { type: "datetime-local" } }));
+  const form = h("form", { class: "form", "aria-label": "Silence" },
+    h("p", { class: "muted" }, "Alerts are still evaluated and shown here. When the silence ends, what still fires is told once."),
+    fields.select("rule_id", "Rule", choices, { value: given.rule }),
+    h("fieldset", { class: "form-part two" }, h("legend", {}, "Only groups with (empty: all groups)"),
+      ...GROUPINGS.map((name) => fields.text(name, name, { value: given.labels[name], attributes: { spellcheck: "false" } }))),
+    fields.select("for", "For", TIMES, { value: "2h" }), end,
+    fields.text("comment", "Why", { help: "For whoever looks next." }),
+    fields.text("author", "Your name"),
+    fields.fault, formFoot("Silence", closePanel));
+  const follow = () => (end.hidden = fields.value("for") !== "");
+  fields.control("for").addEventListener("change", follow);
+  follow();
+  onSubmit(form, fields, async () => {
+    const matchers = Object.fromEntries(GROUPINGS.map((name) => [name, fields.value(name)]).filter(([, value]) => value));
+    const time = fields.value("for") ? { for: fields.value("for") } : { ends_at: fromField(fields.value("ends_at"))?.toISOString() ?? "" };
+    await send("POST", "/api/alerts/silences", {
+      rule_id: fields.value("rule_id") || null, matchers, comment: fields.value("comment"), author: fields.value("author"), ...time,
+    });
+    closePanel();
+    announce("Silenced.");
+    saved();
+  });
+  openPanel("New silence", [form]);
+}

@@ -1,0 +1,79 @@
+// @ts-check
+// The panel at the side, and the question before something that cannot be taken back. The focus goes into what
+// opens and returns to where it was, even if that was drawn anew meanwhile.
+
+import { byId, fill } from "./dom.js";
+import { focusKey } from "./keyed.js";
+
+/** @type {string} */
+let opener = "";
+/** @type {(() => void) | null} */
+let onClosed = null;
+
+const panel = () => byId("panel", HTMLDialogElement);
+
+/**
+ * @param {string} title
+ * @param {import("./dom.js").Child[]} content
+ * @param {{kind?: string, closed?: () => void}} [more] `kind` is a class of the panel; `closed` is called once
+ */
+export function openPanel(title, content, { kind = "", closed } = {}) {
+  const dialog = panel();
+  if (!dialog.open) opener = focusedKey();
+  onClosed?.();
+  onClosed = closed ?? null;
+  dialog.className = `detail panel ${kind}`.trim();
+  byId("panel-title").textContent = title;
+  fill(byId("panel-body"), ...content);
+  if (!dialog.open) dialog.showModal();
+  dialog.scrollTop = 0;
+  byId("panel-title").focus({ preventScroll: true });
+}
+
+export function closePanel() {
+  panel().close();
+}
+
+/** The panel's key and the element of the page that opened it. */
+export function wirePanel() {
+  const dialog = panel();
+  byId("panel-close").addEventListener("click", closePanel);
+  // a press on the ground beside it closes it, but not one that began inside, such as a selection of text
+  let outside = false;
+  dialog.addEventListener("pointerdown", (event) => (outside = event.target === dialog));
+  dialog.addEventListener("click", (event) => event.target === dialog && outside && !dialog.querySelector("form") && closePanel());
+  dialog.addEventListener("close", () => {
+    onClosed?.();
+    onClosed = null;
+    fill(byId("panel-body")); // a secret that was typed or made is not kept
+    if (opener) focusKey(opener);
+  });
+}
+
+/**
+ * Ask before something is done. Escape and "Cancel" mean no.
+ * @param {string} question
+ * @param {string} consequence
+ * @param {string} yes the word on the button
+ * @returns {Promise<boolean>}
+ */
+export function confirmed(question, consequence, yes) {
+  const dialog = byId("confirm", HTMLDialogElement);
+  const before = focusedKey();
+  byId("confirm-title").textContent = question;
+  byId("confirm-text").textContent = consequence;
+  byId("confirm-yes").textContent = yes;
+  dialog.returnValue = "";
+  dialog.showModal();
+  byId("confirm-no").focus();
+  return new Promise((done) => {
+    dialog.addEventListener("close", () => {
+      if (before) focusKey(before);
+      done(dialog.returnValue === "yes");
+    }, { once: true });
+  });
+}
+
+function focusedKey() {
+  return document.activeElement instanceof HTMLElement ? (document.activeElement.dataset.key ?? "") : "";
+}

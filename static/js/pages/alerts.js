@@ -1,0 +1,242 @@
+// @ts-check
+// Alerts: what fires, the rules, who is told, and what was told. Asked anew every few seconds.
+
+import { openRuleForm, openRulePreview, PRESET } from "../lib/alert-form.js";
+import { openTestForm } from "../lib/alert-test.js";
+import { groupWords, stateWord } from "../lib/alert-words.js";
+import { drawDeliveries, openDelivery } from "../lib/alerts-deliveries.js";
+import { drawFiring, firing } from "../lib/alerts-firing.js";
+import { drawHistory, drawReceived } from "../lib/alerts-history.js";
+import { drawReceivers } from "../lib/alerts-receivers.js";
+import { drawRules } from "../lib/alerts-rules.js";
+import { drawSilences, GROUPINGS, openSilenceForm } from "../lib/alerts-silences.js";
+import { ApiError, get, send } from "../lib/api.js";
+import { confirmed, wirePanel } from "../lib/dialog.js";
+import { all, announce, byId } from "../lib/dom.js";
+import { focusKey, selecting } from "../lib/keyed.js";
+import { every } from "../lib/poll.js";
+import { openReceiverForm, openSecretForm } from "../lib/receiver-form.js";
+import { serverSays, wireAges } from "../lib/server-time.js";
+import * as shell from "../lib/shell.js";
+
+const PAUSE = 4000;
+const PAGE = 20;
+const main = byId("main");
+const limits = { deliveries: PAGE, events: PAGE };
+let hasReceived = document.body.dataset.received !== undefined;
+/** @type {any[]} */ let rules = [];
+/** @type {any[]} */ let receivers = [];
+/** @type {string[]} */ let privateHosts = [];
+/** @type {Map<string, import("../lib/alert-words.js").Signal>} */ let signals = new Map();
+/** @type {Map<string, string> | null} */ let states = null;
+/** What each section shows, so that the same data is not drawn again. @type {Map<string, string>} */
+const shown = new Map();
+
+async function load() {
+  try {
+    const [ruled, received, sent, happened, silent, arrived] = await Promise.all([
+      get("/api/alerts/rules"), get("/api/alerts/receivers"),
+      get("/api/alerts/deliveries", new URLSearchParams({ limit: String(limits.deliveries) })),
+      get("/api/alerts/events", new URLSearchParams({ limit: String(limits.events) })),
+      get("/api/alerts/silences"), builtIn(),
+    ]);
+    serverSays(ruled.as_of);
+    signals = new Map(ruled.signals.map((/** @type {any} */ signal) => [signal.name, signal]));
+    rules = ruled.rules;
+    receivers = received.receivers;
+    privateHosts = received.private_hosts ?? [];
+    byId("board").hidden = false;
+    section("firing", rules, (host) => drawFiring(host, rules, signals, { silence, start: () => newRule({ ...PRESET, name: "Mismatch rate" }) }));
+    section("rules", rules, (host) => drawRules(host, rules, signals, ruleActions));
+    section("receivers", receivers, (host) => drawReceivers(host, receivers, receiverActions));
+    section("deliveries", sent.deliveries, (host) => drawDeliveries(host, sent.deliveries, (one) => void openDelivery(one, () => void refresh())));
+    section("history", happened.events, (host) => drawHistory(host, happened.events));
+    section("silences", [silent.silences, rules.map((rule) => [rule.id, rule.definition.name])], (host) => drawSilences(host, silent.silences, names(), (one) => void endSilence(one)));
+    byId("received-section").hidden = !arrived;
+    if (arrived) section("received", arrived.received, (host) => drawReceived(host, arrived.received));
+    byId("more-deliveries").hidden = !sent.next_cursor;
+    byId("more-history").hidden = !happened.next_cursor;
+    tellChanges();
+    shell.showFault(null);
+    shell.justUpdated();
+  } catch (fault) {
+    shell.showFault(fault);
+  }
+  main.setAttribute("aria-busy", "false");
+}
+
+/** What the built-in receiver got; null where there is none, which is asked once. */
+async function builtIn() {
+  if (!hasReceived) return null;
+  try {
+    return await get("/api/alerts/received");
+  } catch (fault) {
+    if (!(fault instanceof ApiError) || fault.status !== 404) throw fault;
+    hasReceived = false;
+    return null;
+  }
+}
+
+/**
+ * Draw a section, unless it shows just this already or somebody selects text in it.
+ * @param {string} id
+ * @param {unknown} data
+ * @param {(host: HTMLElement) => void} draw
+ */
+function section(id, data, draw) {
+  const text = JSON.stringify(data);
+  const host = byId(id);
+  if (shown.get(id) === text || selecting(host)) return;
+  shown.set(id, text);
+  draw(host);
+}
+
+/** Say which alerts changed their state, and keep the count of those that fire in the title. */
+function tellChanges() {
+  /** @type {Map<string, string>} */
+  const now = new Map();
+  const said = [];
+  for (const rule of rules) {
+    for (const group of rule.groups) {
+      const key = `${rule.id} ${group.key}`;
+      now.set(key, group.state);
+      const before = states?.get(key);
+      const labels = groupWords(group.labels);
+      if (states && before !== group.state && (before !== undefined || group.state === "firing")) {
+        said.push(`${rule.definition.name}${labels && `, ${labels}`}: ${stateWord(group.state)}.`);
+      }
+    }
+  }
+  states = now;
+  if (said.length) announce(said.join(" "));
+  const count = firing(rules).length;
+  document.title = `${count ? `(${count} firing) ` : ""}Alerts · Warmline`;
+}
+
+function names() {
+  return new Map(rules.map((rule) => [rule.id, rule.definition.name]));
+}
+
+const refresh = every(load, PAUSE);
+
+/** Do something that changes the server's state, show what is wrong with it, and look anew. @param {() => Promise<unknown>} work */
+async function change(work) {
+  try {
+    await work();
+    await refresh();
+  } catch (fault) {
+    shell.showFault(fault);
+    byId("fault").scrollIntoView({ block: "center" });
+  }
+}
+
+// --- rules ------------------------------------------------------------------------------------
+
+/** @param {any} given */
+function newRule(given) {
+  openRuleForm(null, given, signals, receivers.map((receiver) => receiver.name), (saved) => void refresh().then(() => showRule(saved.id)));
+}
+
+/** @param {any} rule */
+const rulePath = (rule) => `/api/alerts/rules/${encodeURIComponent(rule.id)}`;
+
+const ruleActions = {
+  edit: (/** @type {any} */ rule) => openRuleForm(rule, rule.definition, signals, receivers.map((receiver) => receiver.name), () => void refresh()),
+  preview: (/** @type {any} */ rule) => openRulePreview(rule, signals.get(rule.definition.signal)),
+  test: (/** @type {any} */ rule) => openTestForm(rule, receivers.map((receiver) => receiver.name), () => void refresh()),
+  pause: (/** @type {any} */ rule) => void change(async () => {
+    const enabled = !rule.definition.enabled;
+    const fires = rule.state === "firing" || rule.state === "recovering";
+    if (!enabled && fires && !(await confirmed(`Pause ${rule.definition.name}?`, "It fires now: its alerts end, and its receivers are told that they are resolved.", "Pause rule"))) return;
+    await send("PUT", rulePath(rule), { ...rule.definition, enabled, version: rule.version });
+    announce(`${enabled ? "Resumed" : "Paused"} ${rule.definition.name}.`);
+  }),
+  remove: (/** @type {any} */ rule) => void change(async () => {
+    if (!(await confirmed(`Delete ${rule.definition.name}?`, "A rule that fires is resolved first, and its receivers are told. Its history stays.", "Delete rule"))) return;
+    await send("DELETE", rulePath(rule));
+    announce(`Deleted ${rule.definition.name}.`);
+  }),
+  silence,
+};
+
+/**
+ * Bring a rule into sight, with the keyboard on it.
+ * @param {string} id
+ */
+function showRule(id) {
+  if (focusKey(`rule-${id}`)) document.getElementById(`rule-${id}`)?.scrollIntoView({ block: "center" });
+}
+
+// --- receivers --------------------------------------------------------------------------------
+
+/** @param {any} receiver */
+const receiverPath = (receiver) => `/api/alerts/receivers/${encodeURIComponent(receiver.id)}`;
+
+const receiverActions = {
+  edit: (/** @type {any} */ receiver) => openReceiverForm(receiver, privateHosts, () => void refresh()),
+  rotate: (/** @type {any} */ receiver) => openSecretForm(receiver, () => void refresh()),
+  test: (/** @type {any} */ receiver) => void change(async () => {
+    await send("POST", `${receiverPath(receiver)}/test`);
+    announce(`A test to ${receiver.name} is on its way; its delivery is in the list.`);
+  }),
+  enable: (/** @type {any} */ receiver) => void change(async () => {
+    await send("POST", `${receiverPath(receiver)}/enable`);
+    announce(`Enabled ${receiver.name}.`);
+  }),
+  remove: (/** @type {any} */ receiver) => void change(async () => {
+    if (!(await confirmed(`Delete ${receiver.name}?`, "Nothing is sent to it any more, not even that an alert is over. Its address and secrets are erased.", "Delete receiver"))) return;
+    await send("DELETE", receiverPath(receiver));
+    announce(`Deleted ${receiver.name}.`);
+  }),
+};
+
+// --- silences ---------------------------------------------------------------------------------
+
+/**
+ * @param {any} rule null for all rules
+ * @param {Record<string, string>} labels
+ */
+function silence(rule, labels) {
+  openSilenceForm(rules, { rule: rule?.id ?? "", labels }, () => void refresh());
+}
+
+/** @param {any} one */
+async function endSilence(one) {
+  await change(async () => {
+    await send("DELETE", `/api/alerts/silences/${encodeURIComponent(one.id)}`);
+    announce("The silence ended.");
+  });
+}
+
+/** What a link asks for: a rule, or a silence of some of its groups. */
+function followLink() {
+  const query = new URLSearchParams(location.search);
+  const silenced = query.get("silence");
+  const rule = query.get("rule");
+  if (rule) showRule(rule);
+  if (silenced === null) return;
+  const labels = Object.fromEntries(GROUPINGS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? ""]] : [])));
+  silence(rules.find((one) => one.id === silenced) ?? null, labels);
+}
+
+shell.wireBar();
+shell.wireZone(() => {
+  shown.clear();
+  void refresh();
+});
+shell.wireUpdated();
+wirePanel();
+wireAges();
+for (const button of all("[data-refresh]")) button.addEventListener("click", () => void refresh());
+byId("new-rule").addEventListener("click", () => newRule({ ...PRESET }));
+byId("new-receiver").addEventListener("click", () => openReceiverForm(null, privateHosts, () => void refresh()));
+byId("new-silence").addEventListener("click", () => silence(null, {}));
+byId("more-deliveries").addEventListener("click", () => {
+  limits.deliveries += PAGE;
+  void refresh();
+});
+byId("more-history").addEventListener("click", () => {
+  limits.events += PAGE;
+  void refresh();
+});
+void refresh().then(followLink);
