@@ -152,7 +152,7 @@ class Receivers:
             **self._address(url),
             **self._sealed_secrets(_kind(kind), secrets),
         }
-        now = to_ms(self._clock.now())
+        now = self._now()
         id = self._new_id()  # noqa: A001
         with self._saving(values["name"]) as connection:
             pages = select(func.count()).select_from(table).where(table.c.origin == PAGE)
@@ -212,7 +212,7 @@ class Receivers:
             changed = connection.execute(
                 update(table)
                 .where(table.c.id == id, table.c.version == row.version)
-                .values(**values, version=row.version + 1, updated_at=to_ms(self._clock.now()))
+                .values(**values, version=row.version + 1, updated_at=self._now())
             )
             if changed.rowcount == 0:
                 raise _conflict()
@@ -225,39 +225,35 @@ class Receivers:
             connection.execute(delete(table).where(table.c.id == id))
 
     def enable(self, id: str) -> Receiver:  # noqa: A002
-        self._set_disabled(id, None)
+        """Use it again. Its version grows: whoever was about to disable it meant an older one."""
+        self.require(id)
+        with self._writing.begin() as connection:
+            connection.execute(
+                update(table)
+                .where(table.c.id == id, table.c.disabled.is_not(None))
+                .values(disabled=None, version=table.c.version + 1, updated_at=self._now())
+            )
         return self.require(id)
 
     def disable(self, id: str, why: str) -> None:  # noqa: A002
         """``why`` is shown. One that is gone is left alone."""
-        if self.get(id) is not None:
-            self._set_disabled(id, why[:LONGEST_REASON])
+        now = self._now()
+        values = {"disabled": why[:LONGEST_REASON], "updated_at": now}
+        with self._writing.begin() as connection:
+            changed = connection.execute(update(table).where(table.c.id == id).values(**values))
+            if changed.rowcount == 0 and id in self._files:
+                known = self._files[id]
+                columns = {"name": known.name, "kind": known.kind, "shown": known.shown}
+                connection.execute(
+                    insert(table).values(
+                        id=id, origin=FILE, version=1, created_at=now, **columns, **values
+                    )
+                )
 
     # Below
 
-    def _set_disabled(self, id: str, why: str | None) -> None:  # noqa: A002
-        now = to_ms(self._clock.now())
-        known = self._files.get(id)
-        with self._writing.begin() as connection:
-            changed = connection.execute(
-                update(table).where(table.c.id == id).values(disabled=why, updated_at=now)
-            )
-            if changed.rowcount or why is None:
-                return
-            if known is not None:
-                connection.execute(
-                    insert(table).values(
-                        id=id,
-                        name=known.name,
-                        origin=FILE,
-                        kind=known.kind,
-                        shown=known.shown,
-                        version=1,
-                        disabled=why,
-                        created_at=now,
-                        updated_at=now,
-                    )
-                )
+    def _now(self) -> int:
+        return to_ms(self._clock.now())
 
     @contextmanager
     def _saving(self, name: str, but: str | None = None) -> Iterator[Connection]:
@@ -287,7 +283,7 @@ class Receivers:
             kind=known.kind,
             shown=known.shown,
             disabled=None if row is None else row.disabled,
-            version=1,
+            version=1 if row is None else row.version,
             secrets=len(known.secrets),
         )
 

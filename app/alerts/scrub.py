@@ -61,14 +61,16 @@ class Scrub:
             if flat[start : start + STRETCH] in self._stretches
         ]
         cut = _CUT.search(flat)
-        end = len(flat) if cut is None else cut.start()
+        ends = {len(flat), len(flat) if cut is None else cut.start()}
         for needle in self._needles:
             if len(needle) < STRETCH:
                 found += [(at, at + len(needle)) for at in _all(needle, flat)]
-            for length in range(min(len(needle), end, STRETCH), TAIL - 1, -1):
-                if flat.startswith(needle[:length], end - length):
-                    found.append((end - length, len(flat)))
-                    break
+            found += [
+                (end - length, len(flat))
+                for end in ends
+                for length in range(TAIL, min(len(needle), end, STRETCH) + 1)
+                if flat.startswith(needle[:length], end - length)
+            ]
         return found
 
 
