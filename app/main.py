@@ -1,7 +1,7 @@
 """The service: wiring only.
 
-At the start: the key, the ledger, its writer, the live hub, the engine with the gateway. At the
-end the other way round: the gateway stops serving before the writer takes its last row.
+At the start: the key, the ledger, its writer, the live hub, alerts, the engine with the gateway.
+At the end the other way round: the gateway stops serving before the writer takes its last row.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from sqlalchemy import Engine
 from starlette.middleware import Middleware
 
 from app import keys as key_files
+from app.alerts.service import Alerts
 from app.clock import Clock, SystemClock
 from app.errors import AppError
 from app.gateway.access import HostPolicy
@@ -98,6 +99,7 @@ def _service(settings: Settings, clock: Clock) -> Service:
         telemetry=Telemetry(VERSION),
     )
     web.telemetry.watch_writer(lambda: web.writer_state and web.writer_state())
+    web.telemetry.watch_alerts(lambda: () if web.alerts is None else web.alerts.figures())
     return Service(settings, clock, web)
 
 
@@ -116,6 +118,10 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     writer = service.writer = LedgerWriter(engine, service.clock, on_written=written)
     stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_SECONDS)
     web.engine, web.writer_state = engine, writer.state
+    alerts = Alerts(engine, settings, keys, service.clock, on_attempt=web.telemetry.delivered)
+    stack.push_async_callback(alerts.aclose)
+    await alerts.start()
+    web.alerts = alerts
     stack.callback(_shut, web)
 
     wired = build_gateway(
@@ -161,7 +167,7 @@ def _recorder(
 
 def _shut(web: Web) -> None:
     web.hub.close()
-    web.engine, web.writer_state = None, None
+    web.engine, web.writer_state, web.alerts = None, None, None
 
 
 def _refuse_new(service: Service) -> None:

@@ -6,6 +6,7 @@ are few: never a session, a response, a key or a fingerprint. Ratios are left to
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator
 
@@ -17,7 +18,10 @@ from prometheus_client.registry import Collector
 from app.ledger.conditions import SUCCEEDED, cache_class_of
 from app.ledger.rows import TurnRow
 from app.ledger.writer import WriterState
+from app.tasks import describe
 from engine.model import Kind
+
+logger = logging.getLogger(__name__)
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 MODELS = 100
@@ -101,6 +105,12 @@ class Telemetry:
             ("upstream", "code_class"),
             registry=self.registry,
         )
+        self._deliveries = Counter(
+            "warmline_webhook_deliveries",
+            "Attempts to deliver a webhook, by what became of them.",
+            ("receiver", "outcome"),
+            registry=self.registry,
+        )
         Gauge(
             "warmline_build_info", "1, with the version.", ("version",), registry=self.registry
         ).labels(version).set(1)
@@ -116,6 +126,14 @@ class Telemetry:
     def watch_writer(self, state: Callable[[], WriterState | None]) -> None:
         """Show the ledger writer's own counters with each scrape; None while there is no writer."""
         self.registry.register(_WriterCollector(state))
+
+    def watch_alerts(self, figures: Callable[[], Iterable[tuple[str, str, str, int]]]) -> None:
+        """Show the alerts with each scrape: rule, severity, state, groups in that state."""
+        self.registry.register(_AlertsCollector(figures))
+
+    def delivered(self, receiver: str, outcome: str) -> None:
+        """An attempt to deliver a webhook; ``outcome`` is one of a few words."""
+        self._deliveries.labels(receiver, outcome).inc()
 
     def render(self) -> bytes:
         return generate_latest(self.registry)
@@ -187,3 +205,23 @@ class _WriterCollector(Collector):
         ):
             yield CounterMetricFamily(name, text, value=value)
         yield GaugeMetricFamily("warmline_ledger_queued_rows", "Rows that wait.", state.queued)
+
+
+class _AlertsCollector(Collector):
+    def __init__(self, figures: Callable[[], Iterable[tuple[str, str, str, int]]]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        family = GaugeMetricFamily(
+            "warmline_alerts",
+            "Groups of a rule that are in a state.",
+            labels=("rule", "severity", "state"),
+        )
+        try:
+            for rule, severity, state, groups in self._figures():
+                family.add_metric((rule, severity, state), groups)
+        except Exception as error:
+            # A database that is away takes the alerts from the metrics, and nothing else.
+            logger.warning("alerts are missing in the metrics: %s", describe(error))
+            return
+        yield family

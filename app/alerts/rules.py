@@ -7,8 +7,8 @@ is guessed. ``as_dict`` writes a rule in the form that ``parse`` reads (docs/ale
 from __future__ import annotations
 
 import difflib
-import math
 import re
+import unicodedata
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -152,6 +152,12 @@ def duration(seconds: int) -> str:
     return f"{seconds}s"
 
 
+def read_duration(text: str) -> int | None:
+    """``15m`` in seconds; None for what is no duration."""
+    found = _DURATION.fullmatch(text.strip())
+    return None if found is None else int(found[1]) * _UNITS[found[2]]
+
+
 def parse(given: Mapping[str, Any], *, id: str, place: str = "the rule") -> Rule:  # noqa: A002
     """Read and check a rule. Raises ``BadRuleError``.
 
@@ -160,13 +166,13 @@ def parse(given: Mapping[str, Any], *, id: str, place: str = "the rule") -> Rule
     """
     values: dict[str, Any] = {}
     for name, value in given.items():
-        check = _FIELDS.get(name)
+        check = FIELDS.get(name)
         if check is None:
-            near = difflib.get_close_matches(name, _FIELDS, 1)
+            near = difflib.get_close_matches(name, FIELDS, 1)
             raise BadRuleError(
                 name[:64],
                 f"There is no field {name[:64]} in {place}.",
-                f"Did you mean {near[0]}?" if near else f"Fields are {', '.join(_FIELDS)}.",
+                f"Did you mean {near[0]}?" if near else f"Fields are {', '.join(FIELDS)}.",
             )
         try:
             values[name] = check(value)
@@ -214,6 +220,9 @@ def _check_together(rule: Rule, place: str) -> None:
         value = getattr(rule, name)
         if info.unit == "ratio" and value > 1:
             refuse(name, f"{rule.signal} lies between 0 and 1.", "Write 20 % as 0.2.")
+    if info.unit == "ratio" and rule.threshold == (1 if info.rises else 0):
+        side = "above 1" if info.rises else "below 0"
+        refuse("threshold", f"no {rule.signal} lies {side}, so the rule would never fire.")
     beyond = rule.recover > rule.threshold if info.rises else rule.recover < rule.threshold
     if beyond:
         side = "at most" if info.rises else "at least"
@@ -238,11 +247,17 @@ def _text(longest: int, *, least: int = 0) -> Callable[[Any], str]:
         wanted = f"a text of {least} to {longest} characters in one line"
         if not isinstance(value, str) or not least <= len(value.strip()) <= longest:
             raise ValueError(wanted)
-        if any(ord(character) < 32 for character in value):
+        if not _is_one_line(value):
             raise ValueError(wanted)
         return value.strip()
 
     return check
+
+
+def _is_one_line(text: str) -> bool:
+    """No control character and no end of a line; nor half of a character (``\\ud800``), which no
+    database and no message can hold."""
+    return not any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in text)
 
 
 def _flag(value: Any) -> bool:
@@ -264,7 +279,7 @@ def _one_of(kind: type[StrEnum]) -> Callable[[Any], StrEnum]:
 def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise ValueError("a number of 0 or more")  # noqa: TRY004
-    if not math.isfinite(value) or not 0 <= value < 1e15:
+    if not 0 <= value < 1e15:  # nor nan; and before math, which huge integers overflow
         raise ValueError("a number of 0 or more")
     return float(value)
 
@@ -281,8 +296,8 @@ def _whole(least: int, most: int) -> Callable[[Any], int]:
 def _seconds(least: int, most: int) -> Callable[[Any], int]:
     def check(value: Any) -> int:
         wanted = f"a duration from {duration(least)} to {duration(most)}, such as 90s, 15m or 6h"
-        if isinstance(value, str) and (found := _DURATION.fullmatch(value.strip())):
-            value = int(found[1]) * _UNITS[found[2]]
+        if isinstance(value, str):
+            value = read_duration(value)
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(wanted)
         return value
@@ -292,8 +307,8 @@ def _seconds(least: int, most: int) -> Callable[[Any], int]:
 
 def _filter(value: Any) -> str:
     """Checked, and written the one way in which the grammar writes it."""
-    if not isinstance(value, str):
-        raise ValueError("a filter such as model=gpt-6-sol&client=codex")  # noqa: TRY004
+    if not isinstance(value, str) or not _is_one_line(value):
+        raise ValueError("a filter such as model=gpt-6-sol&client=codex")
     pairs = parse_qsl(value.strip().removeprefix("?"), keep_blank_values=True)
     if value.strip() and not pairs:
         raise ValueError("a filter such as model=gpt-6-sol&client=codex")
@@ -319,8 +334,9 @@ def _names(value: Any) -> tuple[str, ...]:
     wanted = "a list of names of receivers"
     if not isinstance(value, list | tuple) or len(value) > 20:
         raise ValueError(wanted)
-    if not all(isinstance(name, str) and name.strip() for name in value):
-        raise ValueError(wanted)
+    for name in value:
+        if not isinstance(name, str) or not 1 <= len(name.strip()) <= 100 or not _is_one_line(name):
+            raise ValueError(wanted)
     return tuple(dict.fromkeys(name.strip() for name in value))
 
 
@@ -331,23 +347,29 @@ def _labels(value: Any) -> dict[str, str]:
     for name, text in value.items():
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
             raise ValueError(wanted)
-        if not isinstance(text, str) or len(text) > 200:
+        if not isinstance(text, str) or len(text) > 200 or not _is_one_line(text):
             raise ValueError(wanted)
     return dict(sorted(value.items()))
 
 
 def _link(value: Any) -> str:
     wanted = "a URL with http:// or https:// and without credentials"
-    if not isinstance(value, str) or len(value) > 1_000 or re.search(r"[\s\x00-\x1f<>\"]", value):
+    if not isinstance(value, str) or len(value) > 1_000 or not _is_one_line(value):
+        raise ValueError(wanted)
+    if re.search(r"[\s<>\"]", value):
         raise ValueError(wanted)
     if value:
-        parts = urlsplit(value)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        try:
+            parts = urlsplit(value)
+            known = parts.scheme in ("http", "https") and bool(parts.hostname)
+        except ValueError:
+            raise ValueError(wanted) from None
+        if not known or "@" in parts.netloc:
             raise ValueError(wanted)
     return value
 
 
-_FIELDS: Mapping[str, Callable[[Any], Any]] = {
+FIELDS: Mapping[str, Callable[[Any], Any]] = {
     "name": _text(100, least=1),
     "description": _text(1_000),
     "owner": _text(100),

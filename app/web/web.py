@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Engine
 from starlette.requests import Request
 
+from app.alerts.service import Alerts
 from app.clock import Clock
 from app.errors import AppError
 from app.ledger.filters import Filter, parse
@@ -33,6 +34,8 @@ class Web:
     engine: Engine | None = None
     """Open between the service's start and its end."""
     writer_state: Callable[[], WriterState] | None = field(default=None)
+    alerts: Alerts | None = None
+    """At work between the service's start and its end."""
     received: Received | None = None
     """What the demo's own receiver got; None where there is no such receiver."""
 
@@ -41,6 +44,12 @@ class Web:
         if self.engine is None:
             raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
         return self.engine
+
+    @property
+    def alerting(self) -> Alerts:
+        if self.alerts is None:
+            raise AppError("not_ready", "Alerts are not at work.", "Try again shortly.", status=503)
+        return self.alerts
 
     def view(self, request: Request, *, also: Iterable[str] = ()) -> Filter:
         """The filter of a request; ``also`` names the parameters that are the route's own."""

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from fastapi import FastAPI
 from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
+from app.alerts.guard import Guard
+from app.alerts.service import Alerts
 from app.gateway.access import HostPolicy
+from app.keys import Keys
 from app.ledger.database import prepare
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.paths import STATIC
+from app.settings import load
 from app.telemetry import Telemetry
 from app.web.access import Tickets
 from app.web.assets import Assets
@@ -24,7 +29,10 @@ from app.web.site import build
 from app.web.web import Web
 from tests.support.clock import ManualClock
 
+PUBLIC = "93.184.216.34"
+"""The address of every host name."""
 BASE = "http://127.0.0.1:8787"
+JSON = {"content-type": "application/json"}
 
 
 @dataclass
@@ -49,15 +57,31 @@ class Site:
         assert answer.status_code == 200, answer.text
         return answer.json()
 
+    def ask(self, method: str, path: str, body: object = None, *, status: int = 200) -> Any:
+        """A call that changes something, as the page makes it."""
+        answer = self.client.request(method, path, json=body, headers={"origin": BASE} | JSON)
+        assert answer.status_code == status, answer.text
+        return answer.json()
+
     def close(self) -> None:
         self.writer.close()
         self.client.close()
         self.engine.dispose()
 
 
-def open_site(folder: Path, *, token: str | None = None, static: Path = STATIC) -> Site:
+def open_site(
+    folder: Path,
+    *,
+    token: str | None = None,
+    static: Path = STATIC,
+    toml: str = "",
+    environ: Mapping[str, str] | None = None,
+) -> Site:
     """An empty ledger in ``folder``; the caller closes it. Live rows need the lifespan: a server,
-    or ``with site.client``."""
+    or ``with site.client``. Alerts are there, but nothing evaluates or delivers by itself.
+
+    ``toml``: more of the settings file; ``environ``: what ``env:NAME`` may name.
+    """
     clock = ManualClock()
     hub = Hub(clock)
     engine = prepare(str(folder / "ledger.db"))
@@ -72,6 +96,21 @@ def open_site(folder: Path, *, token: str | None = None, static: Path = STATIC) 
         engine=engine,
         writer_state=writer.state,
     )
+
+    config = folder / "warmline.toml"
+    config.write_text(f'database = "{folder / "ledger.db"}"\n{toml}')
+    settings = load(config=config, environ={})
+    web.alerts = Alerts(
+        engine,
+        settings,
+        Keys(b"k" * 32),
+        clock,
+        environ=environ or {},
+        guard=Guard(settings.webhook_private_hosts, lookup=lambda host, port: [PUBLIC]),
+        on_attempt=telemetry.delivered,
+    )
+    web.alerts.prepare()
+    telemetry.watch_alerts(web.alerts.figures)
 
     def written(rows: list[TurnRow]) -> None:
         hub.publish(rows)
