@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
-from app.alerts import rules
+from app.alerts import event_store, rules, tables
+from app.alerts.evaluator import Evaluator
 from app.alerts.rules import Rule
+from app.alerts.teller import Teller
+from app.clock import Clock
 from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
 from tests.support.rows import START_MS, make_row
 
 MINUTE = 60_000
+BASE_URL = "https://warmline.example"
 
 
 def make_rule(*, id: str = "rule-1", **overrides: Any) -> Rule:  # noqa: A002  (as in parse)
@@ -58,7 +64,77 @@ def write(engine: Engine, at: int, *, good: int = 0, bad: int = 0, **changes: An
     )
 
 
-def numbered(prefix: str = "id") -> Callable[[], str]:
-    """A source of ids that are not random."""
-    numbers = itertools.count(1)
-    return lambda: f"{prefix}-{next(numbers)}"
+_numbers = itertools.count(1)
+
+
+def next_id(prefix: str) -> str:
+    """An id that is not random."""
+    return f"{prefix}{next(_numbers)}"
+
+
+@dataclass(frozen=True)
+class Known:
+    """A receiver, as far as composing a message needs it."""
+
+    name: str
+    kind: str = "webhook"
+    disabled: str | None = None
+
+    @property
+    def id(self) -> str:
+        return f"id-of-{self.name}"
+
+
+class Directory:
+    """The receivers that there are; a test may change the list."""
+
+    def __init__(self, *names: str) -> None:
+        self.known = [Known(name) for name in names]
+
+    def all(self) -> list[Known]:
+        return self.known
+
+
+def make_teller(engine: Engine, receivers: Directory | None = None) -> Teller:
+    known = Directory("ops") if receivers is None else receivers
+    return Teller(engine, receivers=known, base_url=BASE_URL, new_id=next_id)
+
+
+def make_evaluator(
+    engine: Engine,
+    clock: Clock,
+    receivers: Directory | None = None,
+    *,
+    new_id: Callable[[str], str] = next_id,
+    on_queued: Callable[[], None] = lambda: None,
+) -> Evaluator:
+    return Evaluator(
+        engine,
+        clock,
+        receivers=Directory("ops") if receivers is None else receivers,
+        base_url=BASE_URL,
+        new_id=new_id,
+        on_queued=on_queued,
+    )
+
+
+def moves(engine: Engine) -> list[tuple[int, str, str]]:
+    """Every transition there was, in order: minutes since ``START_MS``, before, after."""
+    found = reversed(event_store.page(engine, limit=event_store.MOST).events)
+    return [((event.at - START_MS) // MINUTE, event.before, event.after) for event in found]
+
+
+def messages(engine: Engine) -> list[tuple[str, str]]:
+    """Every delivery, in the order of their writing: what is told, and to whom."""
+    table = tables.deliveries
+    query = select(table.c.told, table.c.receiver_name).order_by(table.c.number)
+    with engine.connect() as connection:
+        return [(told, name) for told, name in connection.execute(query)]
+
+
+def bodies(engine: Engine) -> list[dict[str, Any]]:
+    """What the messages say."""
+    table = tables.deliveries
+    with engine.connect() as connection:
+        found = connection.execute(select(table.c.body).order_by(table.c.number)).scalars().all()
+    return [json.loads(body)["data"] for body in found]

@@ -1,0 +1,515 @@
+"""Each instant is evaluated once, whoever evaluates, whatever stops (CASES 113 to 115, 117)."""
+
+import sqlite3
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine, event, select, text, update
+from sqlalchemy.exc import OperationalError
+
+from app.alerts import evaluator, event_store, measures, silences, state_store, store, tables
+from app.alerts.groups import key_of
+from app.alerts.records import Observation
+from app.alerts.rules import Rule
+from app.alerts.signals import Lack
+from app.alerts.states import State
+from app.ledger.writer import write_rows
+from tests.support.alerts import (
+    MINUTE,
+    Directory,
+    Known,
+    bodies,
+    make_evaluator,
+    make_rule,
+    make_teller,
+    messages,
+    moves,
+    write,
+)
+from tests.support.clock import START, ManualClock
+from tests.support.rows import START_MS, unknown_usage
+
+
+def begin(engine: Engine, **overrides: Any) -> Rule:
+    """A rule that was made at ``START_MS``; its first evaluation is a minute later."""
+    rule = make_rule(**overrides)
+    store.create_rule(engine, rule, START_MS)
+    return rule
+
+
+def minute(number: float) -> ManualClock:
+    return ManualClock(START + 60 * number)
+
+
+def state_of(engine: Engine, rule: Rule, **labels: str) -> state_store.GroupState:
+    with engine.connect() as connection:
+        return state_store.load(connection, rule.id)[key_of(labels)]
+
+
+def last_reading(engine: Engine, rule: Rule) -> Observation:
+    observation = state_of(engine, rule).observation
+    assert observation is not None
+    return observation
+
+
+def test_it_fires_once_while_the_threshold_stays_crossed_and_resolves_once(engine: Engine) -> None:
+    """CASES 113: crossed, then 20 more requests, then quiet: 1 firing, 1 resolved."""
+    begin(engine)
+    for number in range(20):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    write(engine, START_MS + 20 * MINUTE, good=5)
+    clock = ManualClock(START)
+    live = make_evaluator(engine, clock)
+    for _ in range(25):
+        clock.advance(60)
+        live.tick()
+    assert messages(engine) == [("firing", "ops"), ("resolved", "ops")]
+    assert moves(engine)[:2] == [(1, "inactive", "firing"), (21, "firing", "inactive")]
+
+
+def test_nothing_is_due_before_the_next_instant(engine: Engine) -> None:
+    begin(engine)
+    live = make_evaluator(engine, minute(0.99))
+    assert live.tick() == 0
+    assert make_evaluator(engine, minute(1)).tick() == 1
+    assert make_evaluator(engine, minute(1)).tick() == 0
+
+
+def test_a_restart_while_it_fires_repeats_nothing(engine: Engine) -> None:
+    """CASES 115, the first: 0 new firings."""
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(2)).tick()
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_a_restart_after_the_time_of_a_reminder_reminds_once(engine: Engine) -> None:
+    """CASES 115, the second: 1 new message, which says that it is a reminder."""
+    begin(engine, renotify_every="5m")
+    for number in range(8):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(4)).tick()
+    assert messages(engine) == [("firing", "ops")]
+    make_evaluator(engine, minute(7)).tick()
+    make_evaluator(engine, minute(8)).tick()
+    assert messages(engine) == [("firing", "ops"), ("firing", "ops")]
+    assert [body["repeat"] for body in bodies(engine)] == [0, 1]
+
+
+def test_a_restart_after_it_resolved_repeats_nothing(engine: Engine) -> None:
+    """CASES 115, the third: 0 new firings."""
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, good=1)
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(2)).tick()
+    told = [("firing", "ops"), ("resolved", "ops")]
+    assert messages(engine) == told
+    make_evaluator(engine, minute(3)).tick()
+    assert messages(engine) == told
+
+
+@pytest.mark.parametrize(("turns", "lack"), [(0, Lack.NO_ROWS), (1, Lack.TOO_FEW)])
+def test_too_little_fires_nothing_and_the_reading_says_why(
+    engine: Engine, turns: int, lack: Lack
+) -> None:
+    """CASES 117: a window without rows, and one with a single row that is bad."""
+    rule = begin(engine, min_turns=20)
+    write(engine, START_MS, bad=turns)
+    make_evaluator(engine, minute(1)).tick()
+    assert messages(engine) == []
+    assert moves(engine) == [(1, "inactive", "no_data")]
+    assert last_reading(engine, rule).reading.lack is lack
+
+
+def test_unknown_usage_fires_nothing_and_the_reading_says_why(engine: Engine) -> None:
+    rule = begin(
+        engine,
+        signal="cached_ratio",
+        threshold=0.5,
+        recover=0.5,
+        no_data="no_data",
+    )
+    write_rows(engine, [unknown_usage(recorded_at=START_MS + n) for n in range(30)])
+    make_evaluator(engine, minute(1)).tick()
+    assert messages(engine) == []
+    found = last_reading(engine, rule).reading
+    assert (None, Lack.ALL_UNKNOWN, 30) == (found.value, found.lack, found.measure.unknown)
+
+
+def test_a_reading_holds_its_window(engine: Engine) -> None:
+    rule = begin(engine, window="5m", delay="10s")
+    make_evaluator(engine, minute(1.5)).tick()
+    found = last_reading(engine, rule)
+    assert found.at == START_MS + MINUTE
+    assert found.window_start == START_MS - 4 * MINUTE - 10_000
+    assert found.window_end == START_MS + 50_000
+
+
+def test_every_instant_of_a_stop_is_caught_up(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, good=1)
+    write(engine, START_MS + 2 * MINUTE, bad=1)
+    assert make_evaluator(engine, minute(3)).tick() == 3
+    assert [told for told, _ in messages(engine)] == ["firing", "resolved", "firing"]
+    assert [(1, "inactive", "firing"), (2, "firing", "inactive"), (3, "inactive", "firing")] == (
+        moves(engine)
+    )
+
+
+def test_instants_older_than_a_day_are_skipped_and_the_state_is_kept(engine: Engine) -> None:
+    rule = begin(engine)
+    write(engine, START_MS, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    two_days = 2 * 1_440
+    write(engine, START_MS + (two_days - 1) * MINUTE, bad=1)
+    assert make_evaluator(engine, minute(two_days)).tick() == 1_440
+    assert moves(engine)[0] == (1, "inactive", "firing")
+    assert moves(engine)[1][0] > 1_440
+    assert state_of(engine, rule).memory.state is State.FIRING
+
+
+def test_a_long_catch_up_is_written_in_parts(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "CHUNK", 4)
+    begin(engine)
+    for number in range(10):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    claims = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith("UPDATE alert_rules"):
+            claims.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    assert make_evaluator(engine, minute(10)).tick() == 10
+    assert len(claims) == 3
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_a_part_ends_early_when_it_has_much_to_tell(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "CHUNK_LETTERS", 1)
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, good=1)
+    write(engine, START_MS + 2 * MINUTE, bad=1)
+    assert make_evaluator(engine, minute(3)).tick() == 3
+    assert [told for told, _ in messages(engine)] == ["firing", "resolved", "firing"]
+
+
+def test_whoever_was_overtaken_discards_everything(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another process evaluates between the reading and the writing of this one."""
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    late, early = (make_evaluator(engine, minute(1)) for _ in range(2))
+    meanwhile(monkeypatch, early.tick)
+    assert late.tick() == 0
+    assert messages(engine) == [("firing", "ops")]
+    assert moves(engine) == [(1, "inactive", "firing")]
+
+
+def test_an_edit_during_an_evaluation_discards_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    live = make_evaluator(engine, minute(1))
+    milder = make_rule(min_turns=2)
+    meanwhile(
+        monkeypatch,
+        lambda: store.update_rule(engine, milder, START_MS + 1, teller=make_teller(engine)),
+    )
+    assert live.tick() == 0
+    assert live.tick() == 1
+    assert messages(engine) == []
+
+
+def test_a_deletion_during_an_evaluation_discards_it(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = begin(engine)
+    write(engine, START_MS, bad=1)
+    meanwhile(
+        monkeypatch,
+        lambda: store.delete_rule(engine, rule.id, START_MS, teller=make_teller(engine)),
+    )
+    assert make_evaluator(engine, minute(1)).tick() == 0
+    assert (messages(engine), moves(engine), store.all_rules(engine)) == ([], [], [])
+
+
+def meanwhile(monkeypatch: pytest.MonkeyPatch, other: Callable[[], Any]) -> None:
+    """Let ``other`` happen once, after the next evaluation has read the ledger."""
+    read = measures.windows
+    waiting = [other]
+
+    def windows(*given: Any) -> Any:
+        found = list(read(*given))
+        if waiting:
+            waiting.pop()()
+        return iter(found)
+
+    monkeypatch.setattr(measures, "windows", windows)
+
+
+def test_a_rule_that_cannot_be_read_is_shown_and_stops_no_other(engine: Engine) -> None:
+    broken = begin(engine)
+    begin(engine, id="rule-2", name="Zebra")
+    spoil(engine, broken, '{"name": "Mismatches", "signal": "no such"}')
+    write(engine, START_MS, bad=1)
+    assert make_evaluator(engine, minute(1)).tick() == 1
+    assert [(1, "inactive", "error"), (1, "inactive", "firing")] == moves(engine)
+    failure = store.get_rule(engine, broken.id).failure
+    assert failure is not None
+    assert failure.startswith("BadRuleError")
+    assert "no such" not in failure
+    assert store.get_rule(engine, "rule-2").failure is None
+
+
+def test_a_rule_that_works_again_says_so_and_has_no_failure(engine: Engine) -> None:
+    rule = begin(engine)
+    right = store.get_rule(engine, rule.id).definition
+    spoil(engine, rule, "{}")
+    make_evaluator(engine, minute(1)).tick()
+    spoil(engine, rule, right)
+    write(engine, START_MS + MINUTE, good=1)
+    make_evaluator(engine, minute(2)).tick()
+    assert moves(engine) == [(1, "inactive", "error"), (2, "error", "inactive")]
+    assert store.get_rule(engine, rule.id).failure is None
+
+
+def test_an_error_while_it_fires_tells_nobody_anything(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = begin(engine)
+    for number in range(3):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    with monkeypatch.context() as patched:
+        patched.setattr(measures, "windows", failing(ValueError("the text of an error")))
+        make_evaluator(engine, minute(2)).tick()
+        assert state_of(engine, rule).memory.state is State.ERROR
+    make_evaluator(engine, minute(3)).tick()
+    assert messages(engine) == [("firing", "ops")]
+    assert [move[1:] for move in moves(engine)] == [
+        ("inactive", "firing"),
+        ("firing", "error"),
+        ("error", "firing"),
+    ]
+
+
+def test_the_text_of_an_error_is_nowhere(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    rule = begin(engine)
+    monkeypatch.setattr(measures, "windows", failing(ValueError("sk-secret")))
+    make_evaluator(engine, minute(1)).tick()
+    assert "sk-secret" not in caplog.text
+    assert "ValueError" in caplog.text
+    failure = store.get_rule(engine, rule.id).failure
+    assert failure is not None
+    assert "sk-secret" not in failure
+
+
+def test_a_locked_database_changes_nothing_and_the_next_tick_goes_on(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = begin(engine)
+    write(engine, START_MS, bad=1)
+    live = make_evaluator(engine, minute(1))
+    with monkeypatch.context() as patched:
+        locked = OperationalError("", {}, sqlite3.OperationalError("locked"))
+        patched.setattr(measures, "windows", failing(locked))
+        assert live.tick() == 0
+    assert moves(engine) == []
+    assert store.get_rule(engine, rule.id).evaluated_until == START_MS
+    assert live.tick() == 1
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_states_that_cannot_be_read_are_left_alone(engine: Engine) -> None:
+    """An alert that was told must not be forgotten because a program was older."""
+    rule = begin(engine)
+    write(engine, START_MS, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    with engine.begin() as connection:
+        connection.execute(update(tables.states).values(memory='{"state": "of the future"}'))
+    make_evaluator(engine, minute(2)).tick()
+    with engine.connect() as connection:
+        kept = connection.execute(select(tables.states.c.memory)).scalar_one()
+    assert kept == '{"state": "of the future"}'
+    stored = store.get_rule(engine, rule.id)
+    assert stored.evaluated_until == START_MS + 2 * MINUTE
+    assert stored.failure is not None
+
+
+def test_an_alert_is_told_though_its_causes_cannot_be(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    monkeypatch.setattr("app.alerts.causes.details", failing(KeyError("x")))
+    make_evaluator(engine, minute(1)).tick()
+    assert messages(engine) == [("firing", "ops")]
+
+
+def failing(error: Exception) -> Callable[..., Any]:
+    def fail(*_given: Any) -> Any:
+        raise error
+
+    return fail
+
+
+def spoil(engine: Engine, rule: Rule, definition: str) -> None:
+    table = tables.rules
+    with engine.begin() as connection:
+        connection.execute(update(table).where(table.c.id == rule.id).values(definition=definition))
+
+
+def test_a_paused_rule_is_not_evaluated(engine: Engine) -> None:
+    begin(engine, enabled=False)
+    write(engine, START_MS, bad=1)
+    assert make_evaluator(engine, minute(1)).tick() == 0
+
+
+def test_groups_fire_and_resolve_each_for_itself(engine: Engine) -> None:
+    begin(engine, group_by=["model"])
+    write(engine, START_MS, bad=1, model="a")
+    write(engine, START_MS, good=5, model="b")
+    write(engine, START_MS + MINUTE, bad=1, model="b")
+    write(engine, START_MS + MINUTE, good=1, model="a")
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(2)).tick()
+    assert [(body["group"]["model"], body["state"]) for body in bodies(engine)] == [
+        ("a", "firing"),
+        ("a", "resolved"),
+        ("b", "firing"),
+    ]
+
+
+def test_a_group_that_is_gone_is_forgotten(engine: Engine) -> None:
+    rule = begin(engine, group_by=["model"])
+    write(engine, START_MS, bad=1, model="a")
+    make_evaluator(engine, minute(4)).tick()
+    assert [told for told, _ in messages(engine)] == ["firing", "resolved"]
+    with engine.connect() as connection:
+        assert state_store.load(connection, rule.id) == {}
+
+
+def test_a_silence_keeps_people_in_peace_and_what_holds_after_it_is_told_once(
+    engine: Engine,
+) -> None:
+    rule = begin(engine)
+    for number in range(6):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    silences.create(
+        engine,
+        id="silence-1",
+        rule_id=rule.id,
+        matchers={},
+        ends_at=START_MS + 3 * MINUTE,
+        now=START_MS,
+    )
+    make_evaluator(engine, minute(2)).tick()
+    assert messages(engine) == []
+    assert moves(engine) == [(1, "inactive", "firing")]
+    make_evaluator(engine, minute(5)).tick()
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_the_end_is_told_to_those_who_were_told_of_the_beginning(engine: Engine) -> None:
+    rule = begin(engine, receivers=["ops", "night"])
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, good=1)
+    receivers = Directory("ops", "night", "new")
+    make_evaluator(engine, minute(1), receivers).tick()
+    edited = make_rule(receivers=["new"])
+    store.update_rule(engine, edited, START_MS + MINUTE, teller=make_teller(engine, receivers))
+    receivers.known = receivers.known[1:]
+    make_evaluator(engine, minute(2), receivers).tick()
+    assert messages(engine) == [("firing", "ops"), ("firing", "night"), ("resolved", "night")]
+    assert state_of(engine, rule).told_receivers == ()
+
+
+def test_a_message_to_a_disabled_receiver_is_kept_and_dead(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    receivers = Directory()
+    receivers.known = [Known("ops", disabled="gone")]
+    make_evaluator(engine, minute(1), receivers).tick()
+    with engine.connect() as connection:
+        query = select(tables.deliveries.c.state, tables.deliveries.c.outcome)
+        assert connection.execute(query).all() == [("dead", "gone")]
+
+
+def test_a_message_says_what_was_read(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, good=1, bad=3)
+    make_evaluator(engine, minute(1)).tick()
+    (body,) = bodies(engine)
+    assert (0.75, 3, 4) == (body["value"], body["numerator"], body["denominator"])
+    assert ("inactive", "firing") == (body["previous_state"], body["state"])
+    assert len(body["sample_request_ids"]) == 3
+
+
+def test_those_who_send_are_told_that_something_waits(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    queued: list[int] = []
+    live = make_evaluator(engine, minute(1), on_queued=lambda: queued.append(len(messages(engine))))
+    live.tick()
+    assert queued == [1]
+    live.tick()
+    assert queued == [1]
+
+
+def test_states_and_messages_are_written_together_or_not_at_all(engine: Engine) -> None:
+    rule = begin(engine)
+    write(engine, START_MS, bad=1)
+
+    def refuse(_prefix: str) -> str:
+        raise RuntimeError("killed here")
+
+    make_evaluator(engine, minute(1), new_id=refuse).tick()
+    assert (messages(engine), moves(engine)) == ([], [])
+    assert store.get_rule(engine, rule.id).evaluated_until == START_MS
+    make_evaluator(engine, minute(1)).tick()
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_events_hold_the_reading_and_its_window(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    (found,) = event_store.page(engine).events
+    assert found.observation is not None
+    assert found.observation.reading.value == 1.0
+    assert found.observation.window_end == found.at == START_MS + MINUTE
+
+
+def test_an_evaluation_takes_no_lock_before_it_has_something_to_write(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Reading a large ledger must not keep turns from being recorded."""
+    begin(engine)
+    free: list[bool] = []
+
+    def look() -> None:
+        with engine.connect() as connection:
+            connection.execution_options(warmline_writes=True)
+            connection.execute(text("SELECT 1"))
+            free.append(True)
+
+    meanwhile(monkeypatch, look)
+    make_evaluator(engine, minute(1)).tick()
+    assert free == [True]
