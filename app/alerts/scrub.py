@@ -13,6 +13,8 @@ from collections.abc import Iterable
 
 from yarl import URL
 
+from app.alerts.endpoints import SECRET_PREFIX
+
 REMOVED = "[removed]"
 PART = 6
 """A part of the address this long may be a password; shorter ones only count as a whole."""
@@ -20,7 +22,6 @@ STRETCH = 8
 """So many characters in common are no accident."""
 TAIL = 3
 """At the very end, where the rest may have been cut off, so many count."""
-UNSEALED = "whsec_"
 _ESCAPES = re.compile(
     r"%(?P<percent>[0-9a-fA-F]{2})|\\u(?P<code>[0-9a-fA-F]{4})|\\(?P<plain>[/\"\\])"
     r"|\\x(?P<hex>[0-9a-fA-F]{2})|&#?[0-9A-Za-z]{1,8};"
@@ -100,7 +101,8 @@ def _of_url(url: str) -> Iterable[str]:
 
 def _of_secrets(secrets: Iterable[str]) -> Iterable[str]:
     for secret in secrets:
-        bare = secret.removeprefix(UNSEALED).rstrip("=")
+        bare = secret.removeprefix(SECRET_PREFIX)
+        yield secret
         yield bare
         yield bare.replace("+", "-").replace("/", "_")
 

@@ -20,7 +20,7 @@ import aiohttp
 from standardwebhooks import Webhook
 from yarl import URL
 
-from app.alerts.endpoints import ADDRESS_UNREADABLE, SECRET_UNREADABLE, Endpoint
+from app.alerts.endpoints import ADDRESS_UNREADABLE, SECRET_UNREADABLE, Endpoint, check_secret
 from app.alerts.guard import AddressRefusedError, Gate, Guard
 from app.alerts.scrub import Scrub
 from app.version import VERSION
@@ -165,7 +165,8 @@ def signed(endpoint: Endpoint, delivery_id: str, body: bytes, timestamp: float) 
         "webhook-timestamp": str(int(timestamp)),
     }
     signatures = [
-        Webhook(secret).sign(delivery_id, moment, body.decode()) for secret in endpoint.secrets
+        Webhook(check_secret(secret)).sign(delivery_id, moment, body.decode())
+        for secret in endpoint.secrets
     ]
     if signatures:
         headers["webhook-signature"] = " ".join(signatures)

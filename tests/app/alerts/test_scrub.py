@@ -1,6 +1,6 @@
 import html
 import json
-from urllib.parse import quote, unquote
+from urllib.parse import quote
 
 import pytest
 
@@ -61,7 +61,7 @@ def test_whatever_shows_the_address_or_a_secret_is_removed(echo: str) -> None:
     assert kept.startswith("<p>404: ")
     assert kept.endswith(" unknown</p>")
     rest = kept.removeprefix("<p>404: ").removesuffix(" unknown</p>").replace(REMOVED, "")
-    assert "" == unquote(rest).strip('"\\=').replace("whsec_", "")
+    assert "" == rest.strip('"\\')
 
 
 def test_a_secret_in_url_safe_base64_is_removed() -> None:
