@@ -80,6 +80,7 @@ async def test_it_tells_where_to_look_and_how_to_point_a_client_at_it():
         async with AsyncOpenAI(base_url=f"{demo.url}/v1", api_key="any", max_retries=0) as client:
             answer = await client.responses.create(model="gpt-5.5", input="hi", store=False)
     assert f"Dashboard   {demo.url}/\n" in told
+    assert f"Alerts      {demo.url}/alerts\n" in told
     assert f"export OPENAI_BASE_URL={demo.url}/u/openai/v1\n" in told
     assert answer.status == "completed"
     config = textwrap.dedent(told.partition("config.toml:\n")[2].partition("\n\n")[0])
@@ -97,6 +98,31 @@ async def test_the_history_is_on_the_page_from_the_start():
         summary = await service.get("/api/summary", **{"from": "now-3d", "to": "now-50s"})
     assert demo.history_rows > 500
     assert summary["turns"]["total"] == demo.history_rows
+
+
+async def test_the_planted_fault_is_told_and_later_its_end():
+    """Both go through the outbox to the built-in receiver; at a tenth of the times."""
+    async with (
+        running(create_app, speed=0, pace=0.1, days=1, openai=UNREACHABLE) as demo,
+        aiohttp.ClientSession() as http,
+    ):
+        async with asyncio.timeout(60):
+            while len(demo.receiver.received()) < 2:
+                await asyncio.sleep(0.05)
+        service = Running(demo.url, demo.app.state.service, http)
+        resolved, firing = (await service.get("/api/alerts/received"))["received"][-2:]
+        link = firing["body"]["data"]["links"]["rows"]
+        rows = (await service.get(link.removeprefix(demo.url).replace("/", "/api/", 1)))["rows"]
+    assert [(each["type"], each["verified"]) for each in (firing, resolved)] == [
+        ("cache.alert.firing", True),
+        ("cache.alert.resolved", True),
+    ]
+    assert firing["title"] == "Firing: Agent notes: prefix mismatches"
+    told, ended = firing["body"]["data"], resolved["body"]["data"]
+    assert told["alert_id"] == ended["alert_id"]
+    assert (ended["cause"], ended["started_at"]) == ("cleared", told["started_at"])
+    assert told["numerator"] == len(rows)
+    assert all(row["session"].startswith("notes-") for row in rows)
 
 
 async def test_a_port_that_is_taken_is_an_error_that_says_so():
