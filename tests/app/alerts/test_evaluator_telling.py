@@ -1,0 +1,161 @@
+"""What an evaluation tells, and whom (``app.alerts.evaluator``, ``app.alerts.teller``)."""
+
+from typing import Any
+
+from sqlalchemy import Engine, select
+
+from app.alerts import event_store, silences, state_store, store, tables
+from app.alerts.groups import key_of
+from app.alerts.records import Observation
+from app.alerts.rules import Rule
+from tests.support.alerts import (
+    MINUTE,
+    Directory,
+    Known,
+    bodies,
+    make_evaluator,
+    make_rule,
+    make_teller,
+    messages,
+    moves,
+    write,
+)
+from tests.support.clock import START, ManualClock
+from tests.support.rows import START_MS
+
+
+def begin(engine: Engine, **overrides: Any) -> Rule:
+    """A rule that was made at ``START_MS``; its first evaluation is a minute later."""
+    rule = make_rule(**overrides)
+    store.create_rule(engine, rule, START_MS)
+    return rule
+
+
+def minute(number: float) -> ManualClock:
+    return ManualClock(START + 60 * number)
+
+
+def state_of(engine: Engine, rule: Rule, **labels: str) -> state_store.GroupState:
+    with engine.connect() as connection:
+        return state_store.load(connection, rule.id)[key_of(labels)]
+
+
+def last_reading(engine: Engine, rule: Rule) -> Observation:
+    observation = state_of(engine, rule).observation
+    assert observation is not None
+    return observation
+
+
+def test_groups_fire_and_resolve_each_for_itself(engine: Engine) -> None:
+    begin(engine, group_by=["model"])
+    write(engine, START_MS, bad=1, model="a")
+    write(engine, START_MS, good=5, model="b")
+    write(engine, START_MS + MINUTE, bad=1, model="b")
+    write(engine, START_MS + MINUTE, good=1, model="a")
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(2)).tick()
+    assert [(body["group"]["model"], body["state"]) for body in bodies(engine)] == [
+        ("a", "firing"),
+        ("a", "resolved"),
+        ("b", "firing"),
+    ]
+
+
+def test_a_group_that_is_gone_is_forgotten(engine: Engine) -> None:
+    rule = begin(engine, group_by=["model"])
+    write(engine, START_MS, bad=1, model="a")
+    make_evaluator(engine, minute(4)).tick()
+    assert [told for told, _ in messages(engine)] == ["firing", "resolved"]
+    with engine.connect() as connection:
+        assert state_store.load(connection, rule.id) == {}
+
+
+def test_a_silence_keeps_people_in_peace_and_what_holds_after_it_is_told_once(
+    engine: Engine,
+) -> None:
+    rule = begin(engine)
+    for number in range(6):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    silences.create(
+        engine,
+        id="silence-1",
+        rule_id=rule.id,
+        matchers={},
+        ends_at=START_MS + 3 * MINUTE,
+        now=START_MS,
+    )
+    make_evaluator(engine, minute(2)).tick()
+    assert messages(engine) == []
+    assert moves(engine) == [(1, "inactive", "firing")]
+    make_evaluator(engine, minute(5)).tick()
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_the_end_is_told_to_those_who_were_told_of_the_beginning(engine: Engine) -> None:
+    rule = begin(engine, receivers=["ops", "night"])
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, good=1)
+    receivers = Directory("ops", "night", "new")
+    make_evaluator(engine, minute(1), receivers).tick()
+    edited = make_rule(receivers=["new"])
+    store.update_rule(engine, edited, START_MS + MINUTE, teller=make_teller(engine, receivers))
+    receivers.known = receivers.known[1:]
+    make_evaluator(engine, minute(2), receivers).tick()
+    assert messages(engine) == [("firing", "ops"), ("firing", "night"), ("resolved", "night")]
+    assert state_of(engine, rule).told_receivers == ()
+
+
+def test_a_message_to_a_disabled_receiver_is_kept_and_dead(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    receivers = Directory()
+    receivers.known = [Known("ops", disabled="gone")]
+    make_evaluator(engine, minute(1), receivers).tick()
+    with engine.connect() as connection:
+        query = select(tables.deliveries.c.state, tables.deliveries.c.outcome)
+        assert connection.execute(query).all() == [("dead", "gone")]
+
+
+def test_a_message_says_what_was_read(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, good=1, bad=3)
+    make_evaluator(engine, minute(1)).tick()
+    (body,) = bodies(engine)
+    assert (0.75, 3, 4) == (body["value"], body["numerator"], body["denominator"])
+    assert ("inactive", "firing") == (body["previous_state"], body["state"])
+    assert len(body["sample_request_ids"]) == 3
+
+
+def test_those_who_send_are_told_that_something_waits(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    queued: list[int] = []
+    live = make_evaluator(engine, minute(1), on_queued=lambda: queued.append(len(messages(engine))))
+    live.tick()
+    assert queued == [1]
+    live.tick()
+    assert queued == [1]
+
+
+def test_states_and_messages_are_written_together_or_not_at_all(engine: Engine) -> None:
+    rule = begin(engine)
+    write(engine, START_MS, bad=1)
+
+    def refuse(_prefix: str) -> str:
+        raise RuntimeError("killed here")
+
+    make_evaluator(engine, minute(1), new_id=refuse).tick()
+    assert (messages(engine), moves(engine)) == ([], [])
+    assert store.get_rule(engine, rule.id).evaluated_until == START_MS
+    make_evaluator(engine, minute(1)).tick()
+    assert messages(engine) == [("firing", "ops")]
+
+
+def test_events_hold_the_reading_and_its_window(engine: Engine) -> None:
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    (found,) = event_store.page(engine).events
+    assert found.observation is not None
+    assert found.observation.reading.value == 1.0
+    assert found.observation.window_end == found.at == START_MS + MINUTE
