@@ -113,9 +113,8 @@ def lines(message: Message) -> list[str]:
     if message.told is not Told.NO_DATA and message.reading is not None:
         said.append(f"Window: {words.window(message.start, message.end)}, by time of recording.")
     said.append(_course(message))
+    said.append(words.clean(message.rule.description))
     said += cause_lines(message)
-    if message.rule.description:
-        said.append(words.clean(message.rule.description))
     return [line for line in said if line]
 
 

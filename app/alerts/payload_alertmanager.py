@@ -7,9 +7,8 @@ import json
 import re
 from typing import Any
 
-from app.alerts import message as words
 from app.alerts.fitting import Room
-from app.alerts.message import Message
+from app.alerts.message import Message, lines, title
 from app.alerts.states import Told
 from app.alerts.words import clean, cut
 from app.ledger.rows import iso
@@ -99,8 +98,8 @@ def label_name(name: str) -> str:
 def _annotations(message: Message, room: Room) -> dict[str, str]:
     links = message.links
     found = {
-        "summary": room.line(words.title(message)),
-        "description": room.lines(words.lines(message)),
+        "summary": room.line(title(message)),
+        "description": room.lines(lines(message)),
         "runbook_url": room.url(message.rule.runbook_url),
         "alert": room.url(links.alert),
         "rows": room.url(links.rows),

@@ -1,4 +1,4 @@
-"""The body of Standard Webhooks: ``{type, timestamp, data}`` (docs/alerts.md, "Payloads").
+"""The signed body: ``{type, timestamp, data}`` (docs/alerts.md, "The signed message").
 
 Pure. ``data`` grows by new fields only, as long as ``schema_version`` stays the same.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from app.alerts import message as words
 from app.alerts.fitting import Room, number
-from app.alerts.message import Message
+from app.alerts.message import Message, lines, title
 from app.alerts.signals import CATALOGUE
 from app.alerts.words import clean
 from app.ledger.rows import iso
@@ -35,8 +34,8 @@ def _data(message: Message, room: Room) -> dict[str, Any]:
         "alert_id": message.alert_id,
         "dedupe_key": message.dedupe_key,
         "test": message.test,
-        "title": room.line(words.title(message)),
-        "text": room.lines(words.lines(message)),
+        "title": room.line(title(message)),
+        "text": room.lines(lines(message)),
         "rule": {
             "id": rule.id,
             "name": room.line(rule.name),

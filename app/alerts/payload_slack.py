@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.alerts import message as words
 from app.alerts.fitting import Room
-from app.alerts.message import Message
+from app.alerts.message import Message, cause_lines, lines, link_pairs, title
 from app.alerts.words import cut, label_text
 
 HEADER, SECTION, CONTEXT, BUTTON_URL = 150, 3_000, 2_000, 3_000
@@ -14,12 +13,12 @@ HEADER, SECTION, CONTEXT, BUTTON_URL = 150, 3_000, 2_000, 3_000
 
 
 def build(message: Message, room: Room) -> dict[str, Any]:
-    title = room.line(words.title(message))
-    causes = words.cause_lines(message)
-    said = [line for line in words.lines(message) if line not in causes]
+    heading = room.line(title(message))
+    causes = cause_lines(message)
+    said = [line for line in lines(message) if line not in causes]
     blocks = [
-        {"type": "header", "text": _plain(title, HEADER)},
-        _section(room.lines(said or [title])),
+        {"type": "header", "text": _plain(heading, HEADER)},
+        _section(room.lines(said or [heading])),
     ]
     if causes:
         blocks.append(_section(room.lines(causes)))
@@ -31,12 +30,12 @@ def build(message: Message, room: Room) -> dict[str, Any]:
             "url": url,
             "action_id": f"open_{number}",
         }
-        for number, (name, url) in enumerate(words.link_pairs(message), 1)
+        for number, (name, url) in enumerate(link_pairs(message), 1)
         if len(url) <= BUTTON_URL and room.url(url)
     ]
     if buttons:
         blocks.append({"type": "actions", "elements": buttons})
-    return {"text": escape(room.lines([title, *said]), SECTION), "blocks": blocks}
+    return {"text": escape(room.lines([heading, *said]), SECTION), "blocks": blocks}
 
 
 def _context(message: Message, room: Room) -> str:

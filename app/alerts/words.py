@@ -1,6 +1,6 @@
 """What alerts say in plain words: numbers, readings, times, causes. Pure.
 
-Messages, the page and the API use the same sentences (docs/alerts.md, "Messages").
+Messages, the page and the API use the same sentences.
 """
 
 from __future__ import annotations

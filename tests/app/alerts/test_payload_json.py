@@ -36,10 +36,10 @@ def test_the_body_of_a_firing_alert():
             "Group: model=gpt-6-sol.\n"
             "Window: 2027-01-15 07:45:00 to 08:00:00 UTC, by time of recording.\n"
             "Firing since 2027-01-15 08:00:00 UTC.\n"
+            "Somebody edits old tool results.\n"
             "Top causes:\n"
             "- An old tool result changed at /output/_meta. (28 turns)\n"
-            "- The instructions changed. (1 turn)\n"
-            "Somebody edits old tool results.",
+            "- The instructions changed. (1 turn)",
             "rule": {
                 "id": "rule-1",
                 "name": "Codex loses its cache",
