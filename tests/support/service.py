@@ -13,14 +13,20 @@ from typing import Any
 import aiohttp
 import uvicorn
 
+from app.clock import Clock
 from app.main import Service, create_app
 from app.settings import Settings, load
 
 
-def settings(folder: Path, upstream: str, **flags: str) -> Settings:
-    """Settings with a ledger in ``folder`` and nothing from the machine's environment."""
+def settings(folder: Path, upstream: str, toml: str = "", **flags: str) -> Settings:
+    """Settings with a ledger in ``folder`` and nothing from the machine's environment.
+
+    ``toml`` is the settings file; flags beat it.
+    """
     given = {"database": str(folder / "ledger.sqlite3"), "upstream": upstream}
-    return load(environ={}, flags=given | flags)
+    config = folder / "warmline.toml"
+    config.write_text(toml)
+    return load(config=config, environ={}, flags=given | flags)
 
 
 @dataclass
@@ -39,6 +45,15 @@ class Running:
             assert answer.status == 200, await answer.text()
             return await answer.text()
 
+    async def ask(self, method: str, path: str, body: Any = None, *, status: int = 200) -> Any:
+        """A call that changes something, as a page makes it."""
+        headers = {"origin": self.url}
+        async with self.http.request(
+            method, self.url + path, json={} if body is None else body, headers=headers
+        ) as answer:
+            assert answer.status == status, await answer.text()
+            return await answer.json()
+
     async def rows(self, count: int = 0) -> list[dict[str, Any]]:
         """All rows, newest first, when everything recorded so far is written; at least ``count``
         are waited for."""
@@ -53,8 +68,8 @@ class Running:
 
 
 @asynccontextmanager
-async def running(config: Settings) -> AsyncIterator[Running]:
-    app = create_app(config)
+async def running(config: Settings, *, clock: Clock | None = None) -> AsyncIterator[Running]:
+    app = create_app(config, clock=clock)
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
