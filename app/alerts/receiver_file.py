@@ -95,6 +95,9 @@ def _receiver(
         )
     try:
         address = read(url.strip(), "url", environ)
+    except ValueError as error:
+        raise SettingsError(f"{place} cannot be used: {error}.", "Set it, then start.") from None
+    try:
         written = texts(table.get("secrets", ()))
         check_count(kind, len(written))
         read_secrets(written, environ)

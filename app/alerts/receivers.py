@@ -17,12 +17,12 @@ from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.alerts import endpoints
+from app.alerts import receiver_entries as entries
 from app.alerts.endpoints import (
     ADDRESS_UNREADABLE,
     SECRET_UNREADABLE,
     Endpoint,
     Kind,
-    UnreadableError,
 )
 from app.alerts.guard import Guard
 from app.alerts.receiver_file import FileReceiver
@@ -36,7 +36,6 @@ from app.ledger.rows import to_ms
 FILE, PAGE = "file", "page"
 MOST = 200
 """Receivers made on the page."""
-LONGEST_NAME = 100
 LONGEST_REASON = 200
 
 
@@ -107,7 +106,7 @@ class Receivers:
         """Raises ``AppError``: ``not_found``, 404."""
         found = self.get(id)
         if found is None:
-            raise _not_found()
+            raise entries.not_found()
         return found
 
     def endpoint(self, id: str) -> Endpoint:  # noqa: A002
@@ -147,10 +146,10 @@ class Receivers:
     def create(self, name: str, kind: str, url: str, secrets: Sequence[str] = ()) -> Receiver:
         """One of the page. ``url`` and ``secrets`` (newest first) are texts or ``env:NAME``."""
         values = {
-            "name": _name(name),
-            "kind": _kind(kind),
+            "name": entries.name(name),
+            "kind": entries.kind(kind),
             **self._address(url),
-            **self._sealed_secrets(_kind(kind), secrets),
+            **self._sealed_secrets(entries.kind(kind), secrets),
         }
         now = self._now()
         id = self._new_id()  # noqa: A001
@@ -187,27 +186,27 @@ class Receivers:
         """
         row = self._page_row(id)
         if version is not None and version != row.version:
-            raise _conflict()
+            raise entries.conflict()
         if (secrets is not None) + (add_secret is not None) + retire_old_secret > 1:
-            raise bad_receiver("give one of secrets, add_secret and retire_old_secret")
+            raise entries.refused("give one of secrets, add_secret and retire_old_secret")
         values: dict[str, Any] = {}
         if name is not None:
-            values["name"] = _name(name)
+            values["name"] = entries.name(name)
         if url is not None:
             values |= self._address(url)
-        kept = Kind(row.kind) if kind is None else _kind(kind)
+        kept = Kind(row.kind) if kind is None else entries.kind(kind)
         values["kind"] = kept
         if add_secret is not None:
             secrets = [add_secret, *self._opened(row)[:1]]
         elif retire_old_secret:
             old = self._opened(row)
             if len(old) < 2:
-                raise bad_receiver("there is no old secret to retire")
+                raise entries.refused("there is no old secret to retire")
             secrets = old[:1]
         if secrets is not None:
             values |= self._sealed_secrets(kept, secrets)
         elif kept != row.kind:
-            self._check_count(kept, len(self._opened(row)))
+            entries.check_count(kept, len(self._opened(row)))
         with self._saving(values.get("name", row.name), but=id) as connection:
             changed = connection.execute(
                 update(table)
@@ -215,7 +214,7 @@ class Receivers:
                 .values(**values, version=row.version + 1, updated_at=self._now())
             )
             if changed.rowcount == 0:
-                raise _conflict()
+                raise entries.conflict()
         return self.require(id)
 
     def delete(self, id: str) -> None:  # noqa: A002
@@ -239,16 +238,20 @@ class Receivers:
         """``why`` is shown. One that is gone is left alone."""
         now = self._now()
         values = {"disabled": why[:LONGEST_REASON], "updated_at": now}
-        with self._writing.begin() as connection:
-            changed = connection.execute(update(table).where(table.c.id == id).values(**values))
-            if changed.rowcount == 0 and id in self._files:
-                known = self._files[id]
-                columns = {"name": known.name, "kind": known.kind, "shown": known.shown}
-                connection.execute(
-                    insert(table).values(
-                        id=id, origin=FILE, version=1, created_at=now, **columns, **values
+        statement = update(table).where(table.c.id == id).values(**values)
+        known = self._files.get(id)
+        try:
+            with self._writing.begin() as connection:
+                if connection.execute(statement).rowcount == 0 and known is not None:
+                    columns = {"name": known.name, "kind": known.kind, "shown": known.shown}
+                    connection.execute(
+                        insert(table).values(
+                            id=id, origin=FILE, version=1, created_at=now, **columns, **values
+                        )
                     )
-                )
+        except IntegrityError:  # another process did so first, or its page took the name
+            with self._writing.begin() as connection:
+                connection.execute(statement)
 
     # Below
 
@@ -259,21 +262,21 @@ class Receivers:
     def _saving(self, name: str, but: str | None = None) -> Iterator[Connection]:
         """A transaction that gives a receiver this name."""
         if any(receiver.name == name for receiver in self._files.values()):
-            raise _taken(name)
+            raise entries.taken(name)
         try:
             with self._writing.begin() as connection:
                 for row in connection.execute(
                     select(table.c.id, table.c.origin).where(table.c.name == name)
                 ).all():
                     if row.origin == PAGE and row.id != but:
-                        raise _taken(name)
+                        raise entries.taken(name)
                 # One that the file once had, and has no more, does not keep its name.
                 connection.execute(
                     delete(table).where(table.c.name == name, table.c.origin == FILE)
                 )
                 yield connection
         except IntegrityError:  # another process was quicker
-            raise _taken(name) from None
+            raise entries.taken(name) from None
 
     def _of_file(self, known: FileReceiver, row: Any) -> Receiver:
         return Receiver(
@@ -310,7 +313,7 @@ class Receivers:
                 select(table).where(table.c.id == id, table.c.origin == PAGE)
             ).one_or_none()
         if row is None:
-            raise _not_found()
+            raise entries.not_found()
         return row
 
     def _page_row(self, id: str) -> Any:  # noqa: A002
@@ -324,32 +327,14 @@ class Receivers:
             )
         return self._row(id)
 
-    def _address(self, url: str) -> dict[str, Any]:
+    def _address(self, url: Any) -> dict[str, Any]:
         """Its columns, once it is found usable."""
-        written = url.strip() if isinstance(url, str) else ""
-        try:
-            address = endpoints.read(written, "url", self._environ, files=False)
-        except ValueError as error:
-            raise bad_receiver(str(error)) from None
-        return {
-            "address": self._seal.seal(written),
-            "shown": self._guard.check(address).shown,
-        }
+        written, address = entries.address(url, self._environ)
+        return {"address": self._seal.seal(written), "shown": self._guard.check(address).shown}
 
-    def _sealed_secrets(self, kind: Kind, secrets: Sequence[str]) -> dict[str, Any]:
-        try:
-            written = endpoints.texts(secrets)
-            endpoints.check_count(kind, len(written))
-            endpoints.read_secrets(written, self._environ, files=False)
-        except ValueError as error:
-            raise bad_receiver(str(error)) from None
+    def _sealed_secrets(self, kind: Kind, secrets: Any) -> dict[str, Any]:
+        written = entries.secrets(kind, secrets, self._environ)
         return {"secrets": self._seal.seal(json.dumps(written)) if written else None}
-
-    def _check_count(self, kind: Kind, count: int) -> None:
-        try:
-            endpoints.check_count(kind, count)
-        except ValueError as error:
-            raise bad_receiver(str(error), "Give secrets together with kind.") from None
 
     def _opened(self, row: Any) -> list[str]:
         """The secrets as they were written. Raises ``SealBrokenError``."""
@@ -363,53 +348,10 @@ class Receivers:
             written = self._seal.open(row.address)
             return endpoints.read(written, "url", self._environ, files=False)
         except (SealBrokenError, ValueError) as error:
-            raise _unreadable(ADDRESS_UNREADABLE, row.name, error) from None
+            raise entries.unreadable(ADDRESS_UNREADABLE, row.name, error) from None
 
     def _secrets_of(self, row: Any) -> tuple[str, ...]:
         try:
             return endpoints.read_secrets(self._opened(row), self._environ, files=False)
         except (SealBrokenError, ValueError) as error:
-            raise _unreadable(SECRET_UNREADABLE, row.name, error) from None
-
-
-def bad_receiver(what: str, hint: str | None = None) -> AppError:
-    message = f"{what[:1].upper()}{what[1:]}."
-    return AppError("bad_receiver", message, hint, status=422)
-
-
-def _unreadable(outcome: str, name: str, error: SealBrokenError | ValueError) -> UnreadableError:
-    if isinstance(error, SealBrokenError):
-        return UnreadableError(outcome, error.message, error.hint, error.code)
-    return UnreadableError(
-        outcome, f"The receiver {name} cannot be used: {error}.", "Restore it, or change it."
-    )
-
-
-def _name(value: Any) -> str:
-    text = value.strip() if isinstance(value, str) else ""
-    if not 1 <= len(text) <= LONGEST_NAME or not text.isprintable():
-        raise bad_receiver(f"the name must be a text of 1 to {LONGEST_NAME} characters in one line")
-    return text
-
-
-def _kind(value: Any) -> Kind:
-    try:
-        return Kind(value)
-    except ValueError:
-        raise bad_receiver(f"kind must be one of {', '.join(Kind)}") from None
-
-
-def _not_found() -> AppError:
-    return AppError("not_found", "There is no such receiver.", status=404)
-
-
-def _conflict() -> AppError:
-    return AppError(
-        "conflict", "Someone else has changed this receiver.", "Load it again.", status=409
-    )
-
-
-def _taken(name: str) -> AppError:
-    return AppError(
-        "name_taken", f"There is a receiver named {name} already.", "Choose another.", status=409
-    )
+            raise entries.unreadable(SECRET_UNREADABLE, row.name, error) from None

@@ -372,6 +372,16 @@ def test_disabling_one_that_is_gone_does_nothing(receivers: Receivers, engine: E
         assert [] == connection.execute(select(table)).all()
 
 
+def test_disabling_one_whose_name_is_taken_by_another_process_disables_no_other(
+    make: Callable[..., Receivers],
+) -> None:
+    """It cannot be noted; the process with that file does not start again until one is renamed."""
+    reading_the_file = make(FILE)
+    made = page(make(), "ops")
+    reading_the_file.disable("file-ops", "it answered 410")
+    assert made == make().get(made.id)
+
+
 # The file and the page
 
 
