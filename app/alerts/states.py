@@ -86,7 +86,10 @@ def step(
     elif memory.state is State.PAUSED:
         memory, transitions = _to(memory, State.INACTIVE, at, Cause.RESUMED)
     verdict = _verdict(rule, reading)
-    memory = replace(memory, absent=memory.absent + 1 if verdict is _Verdict.ABSENT else 0)
+    if verdict is _Verdict.ABSENT:
+        memory = replace(memory, absent=memory.absent + 1)
+    elif memory.absent:
+        memory = replace(memory, absent=0)
     memory, more = _judge(rule, memory, verdict, at)
     if memory.fires and reading.lack is None:
         memory = replace(memory, peak=_worst(rule, memory.peak, reading.value))
@@ -114,7 +117,7 @@ def _judge(
 def _breach(
     rule: Rule, memory: Memory, at: int, cause: Cause
 ) -> tuple[Memory, tuple[Transition, ...]]:
-    if cause is not Cause.ABSENT:
+    if memory.absence and cause is not Cause.ABSENT:
         memory = replace(memory, absence=False)
     match memory.state:
         case State.FIRING:
