@@ -125,12 +125,14 @@ def test_whoever_was_overtaken_discards_everything(
 ) -> None:
     """Another process evaluates between the reading and the writing of this one."""
     store.create_rule(engine, make_rule(), START_MS)
-    write(engine, START_MS, bad=1)
-    late, early = (make_evaluator(engine, minute(1)) for _ in range(2))
+    write(engine, START_MS, good=1)
+    write(engine, START_MS + MINUTE, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    late, early = (make_evaluator(engine, minute(2)) for _ in range(2))
     meanwhile(monkeypatch, early.tick)
     assert late.tick() == 0
     assert messages(engine) == [("firing", "ops")]
-    assert moves(engine) == [(1, "inactive", "firing")]
+    assert moves(engine) == [(2, "inactive", "firing")]
 
 
 def test_an_edit_during_an_evaluation_discards_it(
