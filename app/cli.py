@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import sys
 import time
@@ -168,6 +169,51 @@ def export(
         engine.dispose()
 
 
+@main.command()
+@_with_settings("database", "key_file")
+@click.argument("rule")
+@click.option("--from", "from_", metavar="TIME", help="ISO 8601 or now-6h. [now-24h]")
+@click.option("--to", metavar="TIME", help="ISO 8601 or now. [now]")
+@click.option("--tz", metavar="ZONE", help="Zone of times without an offset. [UTC]")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def backtest(
+    *,
+    rule: str,
+    config: str | None,
+    from_: str | None,
+    to: str | None,
+    tz: str | None,
+    form: str,
+    **flags: Any,
+) -> None:
+    """Tell when RULE would have fired on the turns that are in the ledger.
+
+    RULE is a rule of the settings file, one made on the page (its name or id), or a .toml file
+    that holds one.
+    """
+    from app.alerts import backtest as backtests  # noqa: PLC0415  (other commands start without)
+    from app.alerts import config as alert_config  # noqa: PLC0415
+    from app.alerts import lookup, report  # noqa: PLC0415
+
+    now = time.time()
+    given = [("from", from_), ("to", to), ("tz", tz)]
+    view = parse([(name, value) for name, value in given if value is not None], now=now)
+    settings = _load(config, flags)
+    engine = database.prepare(_existing(settings.database))
+    try:
+        read = lookup.find(rule, alert_config.read(settings), engine)
+        with _bar("Evaluating", shown=sys.stderr.isatty()) as progress:
+            end = min(view.end, int(now * 1_000))
+            found = backtests.run(engine, read, view.start, end, progress=progress)
+    finally:
+        engine.dispose()
+    if form == "json":
+        click.echo(json.dumps(report.as_dict(read, found), ensure_ascii=False, indent=2))
+        return
+    for line in report.text(read, found):
+        click.echo(line)
+
+
 def _term(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or name in ("from", "to", "tz", "by"):
@@ -206,6 +252,22 @@ def _destination(output: str) -> Iterator[IO[bytes]]:
         ) from None
     finally:
         draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _bar(label: str, *, shown: bool) -> Iterator[Callable[[int, int], None]]:
+    """A progress bar on standard error of work whose length is told with its progress."""
+    if not shown:
+        yield lambda _done, _of: None
+        return
+    with click.progressbar(length=1, label=label, file=sys.stderr) as bar:
+
+        def progress(done: int, of: int) -> None:
+            bar.length = of
+            if done % 500 == 0 or done == of:
+                bar.update(done - bar.pos)
+
+        yield progress
 
 
 @contextlib.contextmanager

@@ -6,7 +6,7 @@ memories, as a rule does that is made at ``start``; nobody is told anything.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from sqlalchemy import Engine
@@ -63,9 +63,17 @@ class Backtest:
     """In the order of their beginning."""
 
 
-def run(engine: Engine, rule: Rule, start: int, end: int) -> Backtest:
+def run(
+    engine: Engine,
+    rule: Rule,
+    start: int,
+    end: int,
+    *,
+    progress: Callable[[int, int], None] | None = None,
+) -> Backtest:
     """Evaluate a rule at every one of its instants from ``start`` to ``end``, both included.
 
+    ``progress`` is told how many instants are done, of how many.
     Whether the rule is enabled makes no difference. Callers end it now at the latest: an instant
     to come looks at a window that is not over. Raises ``AppError`` (422) where there is no
     instant or more than ``MAX_INSTANTS`` of them.
@@ -88,7 +96,18 @@ def run(engine: Engine, rule: Rule, start: int, end: int) -> Backtest:
             f"often than every {duration(rule.every)}.",
             status=422,
         )
-    return fold(rule, measures.windows(engine, rule, first, last))
+    windows = measures.windows(engine, rule, first, last)
+    return fold(rule, windows if progress is None else _told(windows, count, progress))
+
+
+def _told(
+    windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]],
+    count: int,
+    progress: Callable[[int, int], None],
+) -> Iterator[tuple[int, Mapping[GroupKey, Measure]]]:
+    for number, window in enumerate(windows, 1):
+        yield window
+        progress(number, count)
 
 
 def fold(rule: Rule, windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]]) -> Backtest:

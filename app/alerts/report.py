@@ -6,14 +6,14 @@ The page and the command line say the same of it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from app.alerts import words
 from app.alerts.backtest import Backtest, Firing
 from app.alerts.groups import labels_of
-from app.alerts.rules import Rule
+from app.alerts.rules import Rule, duration
 from app.alerts.signals import CATALOGUE, Confidence, Lack
 from app.charts.chart import count
 from app.charts.signal import Group, Picture, Point, Stretch
@@ -57,6 +57,54 @@ def _unjudged(rule: Rule, found: Backtest) -> str:
     if unjudged == len(points):
         return f" No window could be judged, mostly because {why}."
     return f" {count(unjudged, 'window')} could not be judged, mostly because {why}."
+
+
+def text(rule: Rule, found: Backtest) -> Iterator[str]:
+    """Lines for a terminal."""
+    info = CATALOGUE[rule.signal]
+    side = "above" if info.rises else "below"
+    proven = ", proven" if rule.confidence is Confidence.WILSON else ""
+    yield (
+        f"{rule.name}: {info.title.lower()} {side} {words.threshold(rule)}{proven}, "
+        f"over {duration(rule.window)} every {duration(rule.every)}, "
+        f"from {count(rule.min_turns, 'turn')} on"
+    )
+    yield f"{words.window(found.first, found.last)}"
+    yield ""
+    yield sentence(rule, found)
+    if not found.firings:
+        return
+    yield ""
+    rows = [_HEAD, *(_row(rule, found, each) for each in found.firings)]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    for row in rows:
+        cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        yield f"  {'  '.join(cells)}".rstrip()
+
+
+_HEAD = ("started", "ended", "lasted", "worst", "group")
+
+
+def _row(rule: Rule, found: Backtest, each: Firing) -> tuple[str, ...]:
+    over = each.ended_at is not None
+    return (
+        words.moment(each.started_at),
+        words.moment(each.ended_at or 0) if over else "still fires",
+        words.span((each.ended_at or found.last) - each.started_at),
+        "–" if each.peak is None else words.amount(rule.signal, each.peak, rule.threshold),
+        words.label_text(labels_of(each.group)),
+    )
+
+
+def as_dict(rule: Rule, found: Backtest) -> dict[str, Any]:
+    """What the API and ``--format json`` say alike."""
+    return {
+        "rule": {"id": rule.id, "name": rule.name, "definition": rule.as_dict()},
+        "transitions": transitions(found),
+        "firings": firings(found),
+        "evaluations": found.evaluations,
+        "sentence": sentence(rule, found),
+    }
 
 
 def transitions(found: Backtest) -> list[dict[str, Any]]:

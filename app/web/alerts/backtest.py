@@ -40,12 +40,8 @@ def router(web: Web) -> APIRouter:
 def answer(rule: Rule, found: backtest.Backtest, view: Filter) -> dict[str, Any]:
     return {
         "range": {"from": iso(view.start), "to": iso(view.end), "tz": view.tz, "by": "recorded"},
-        "rule": {"id": rule.id, "name": rule.name, "definition": rule.as_dict()},
         "chart": signal(report.picture(rule, found, view.zone)).as_dict(),
-        "transitions": report.transitions(found),
-        "firings": report.firings(found),
-        "evaluations": found.evaluations,
-        "sentence": report.sentence(rule, found),
+        **report.as_dict(rule, found),
     }
 
 

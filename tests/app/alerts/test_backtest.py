@@ -145,3 +145,15 @@ def test_a_test_that_is_too_long_is_refused_with_what_to_change(engine):
     assert "at most 13h" in refused.value.hint
     with pytest.raises(AppError, match="at most 34d"):
         backtest.run(engine, rule_of(), BEGIN, BEGIN + 50_000 * MINUTE)
+
+
+def test_it_says_how_far_it_is(engine):
+    told = []
+    backtest.run(
+        engine,
+        make_rule(),
+        START_MS,
+        START_MS + 2 * MINUTE,
+        progress=lambda done, of: told.append((done, of)),
+    )
+    assert [(1, 3), (2, 3), (3, 3)] == told

@@ -94,3 +94,34 @@ def test_the_bound_is_drawn_where_something_is_to_be_proven():
 def test_one_evaluation_can_be_drawn_too():
     found = signal(report.picture(*backtest(FAULT), ZONE))
     assert [0.9] == found.data[0]["y"]
+
+
+def test_the_lines_for_a_terminal_list_each_firing():
+    rule = make_rule(group_by=["model"], confidence="wilson", min_turns=20, window="15m")
+    key = key_of({"model": "a"})
+    rule, found = backtest(Measure(20, 18, 20, 20), Measure(20, 0, 20, 20), rule=rule, key=key)
+    assert [
+        "Mismatches: mismatch rate above 20 %, proven, over 15m every 1m, from 20 turns on",
+        "2027-01-15 08:00:00 to 08:01:00 UTC",
+        "",
+        "Would have fired once in 2 min (2 evaluations).",
+        "",
+        "  started                  ended                    lasted  worst  group",
+        "  2027-01-15 08:00:00 UTC  2027-01-15 08:01:00 UTC  1 min   90 %   model=a",
+    ] == list(report.text(rule, found))
+
+
+def test_what_still_fires_and_what_fires_for_want_of_rows_is_told_as_such():
+    lines = list(report.text(*backtest(None, None, rule=make_rule(no_data="alerting"))))
+    assert "  2027-01-15 08:00:00 UTC  still fires  1 min   –" == lines[-1]
+
+
+def test_without_a_firing_there_is_no_table():
+    assert 4 == len(list(report.text(*backtest(FINE))))
+
+
+def test_as_plain_values_a_backtest_names_its_rule():
+    rule, found = backtest(FAULT)
+    told = report.as_dict(rule, found)
+    assert (rule.as_dict(), 1) == (told["rule"]["definition"], told["evaluations"])
+    assert (1, 1) == (len(told["firings"]), len(told["transitions"]))
