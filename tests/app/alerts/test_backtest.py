@@ -151,9 +151,9 @@ def test_it_says_how_far_it_is(engine):
     told = []
     backtest.run(
         engine,
-        make_rule(),
-        START_MS,
-        START_MS + 2 * MINUTE,
+        rule_of(),
+        BEGIN,
+        BEGIN + 2 * MINUTE,
         progress=lambda done, of: told.append((done, of)),
     )
     assert [(1, 3), (2, 3), (3, 3)] == told
