@@ -73,7 +73,7 @@ def router(web: Web) -> APIRouter:
 
     @routes.api_route("/alerts", methods=["GET", "HEAD"])
     def alerts() -> HTMLResponse:
-        return HTMLResponse(pages.render("alerts"))
+        return HTMLResponse(pages.render("alerts", received=web.received is not None))
 
     @routes.get("/login")
     def login_form(request: Request) -> Response:

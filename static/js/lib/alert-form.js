@@ -36,7 +36,7 @@ export const PRESET = Object.freeze({
  * @param {(saved: any) => void} saved
  */
 export function openRuleForm(rule, given, signals, receivers, saved) {
-  const fields = new Fields("rule");
+  const fields = new Fields("rule", (fault) => (fault.code === "name_taken" ? "name" : null));
   const known = () => signals.get(fields.value("signal"));
   const names = [...new Set([...receivers, ...given.receivers])];
   const parts = h("div", { class: "form" },

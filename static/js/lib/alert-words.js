@@ -92,6 +92,12 @@ export function span(text) {
   return match ? `${match[1]}\u202f${UNITS[match[2]]}` : text;
 }
 
+/** What stands after a value: what it is, and beyond what it fires. @param {any} rule its definition @param {Signal | undefined} signal */
+export function threshold(rule, signal) {
+  const name = signal?.title ?? rule.signal;
+  return `${name.charAt(0).toLowerCase()}${name.slice(1)} over ${span(rule.window)}; fires ${signal?.rises === false ? "below" : "above"} ${level(rule.threshold, signal?.unit ?? "")}`;
+}
+
 /** A threshold beyond which a rule fires, in words. @param {any} rule its definition @param {Signal | undefined} signal */
 export function condition(rule, signal) {
   const side = signal?.rises === false ? "below" : "above";

@@ -16,8 +16,13 @@ export function drawHistory(host, events) {
     const labels = groupWords(event.group ?? {});
     return h("li", { class: "line" },
       h("p", {}, when(event.at), " ", h("strong", {}, event.rule), labels && ` (${labels})`, ": ", stateTag(event.before), " → ", stateTag(event.after)),
-      h("p", { class: "muted" }, regrouped(event.sentence || causeWords(event.cause))));
+      h("p", { class: "muted" }, `${capital(causeWords(event.cause))}. `, regrouped(event.sentence ?? "")));
   })));
+}
+
+/** @param {string} text */
+function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /**

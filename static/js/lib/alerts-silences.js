@@ -51,20 +51,26 @@ export function openSilenceForm(rules, given, saved) {
   const fields = new Fields("silence");
   const choices = /** @type {[string, string][]} */ ([["", "All rules"], ...rules.map((rule) => [rule.id, rule.definition.name])]);
   const end = h("div", {}, fields.text("ends_at", `Until, in ${zone()}`, { attributes: { type: "datetime-local" } }));
+  const boxes = new Map(GROUPINGS.map((name) => [name, fields.text(name, name, { value: given.labels[name], attributes: { spellcheck: "false" } })]));
+  const groups = h("fieldset", { class: "form-part" }, h("legend", {}, "Only groups with (empty: all groups)"), h("div", { class: "two" }, ...boxes.values()));
   const form = h("form", { class: "form", "aria-label": "Silence" },
     h("p", { class: "muted" }, "Alerts are still evaluated and shown here. When the silence ends, what still fires is told once."),
     fields.select("rule_id", "Rule", choices, { value: given.rule }),
-    h("fieldset", { class: "form-part two" }, h("legend", {}, "Only groups with (empty: all groups)"),
-      ...GROUPINGS.map((name) => fields.text(name, name, { value: given.labels[name], attributes: { spellcheck: "false" } }))),
+    groups,
     fields.select("for", "For", TIMES, { value: "2h" }), end,
     fields.text("comment", "Why", { help: "For whoever looks next." }),
     fields.text("author", "Your name"),
     fields.fault, formFoot("Silence", closePanel));
-  const follow = () => (end.hidden = fields.value("for") !== "");
-  fields.control("for").addEventListener("change", follow);
+  const follow = () => {
+    end.hidden = fields.value("for") !== "";
+    const asked = groupsOf(rules, fields.value("rule_id"));
+    for (const [name, box] of boxes) box.hidden = !asked.includes(name);
+    groups.hidden = !asked.length;
+  };
+  form.addEventListener("change", follow);
   follow();
   onSubmit(form, fields, async () => {
-    const matchers = Object.fromEntries(GROUPINGS.map((name) => [name, fields.value(name)]).filter(([, value]) => value));
+    const matchers = Object.fromEntries(groupsOf(rules, fields.value("rule_id")).map((name) => [name, fields.value(name)]).filter(([, value]) => value));
     const time = fields.value("for") ? { for: fields.value("for") } : { ends_at: fromField(fields.value("ends_at"))?.toISOString() ?? "" };
     await send("POST", "/api/alerts/silences", {
       rule_id: fields.value("rule_id") || null, matchers, comment: fields.value("comment"), author: fields.value("author"), ...time,
@@ -74,4 +80,14 @@ export function openSilenceForm(rules, given, saved) {
     saved();
   });
   openPanel("New silence", [form]);
+}
+
+/**
+ * What the groups of a rule can be told apart by; for all rules everything.
+ * @param {any[]} rules
+ * @param {string} id
+ * @returns {readonly string[]}
+ */
+function groupsOf(rules, id) {
+  return id ? (rules.find((rule) => rule.id === id)?.definition.group_by ?? []) : GROUPINGS;
 }

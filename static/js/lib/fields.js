@@ -12,9 +12,15 @@ export class Fields {
   /** What is wrong with the whole, or with a field that the form does not have. */
   fault = h("p", { class: "field-error", role: "alert" });
 
-  /** @param {string} prefix of the ids */
-  constructor(prefix) {
+  #place;
+
+  /**
+   * @param {string} prefix of the ids
+   * @param {(fault: {code?: string, message: string}) => string | null} [place] the field at fault, where the server does not name it
+   */
+  constructor(prefix, place = () => null) {
     this.#prefix = prefix;
+    this.#place = place;
   }
 
   /**
@@ -161,9 +167,9 @@ export class Fields {
    */
   blame(fault, focus = true) {
     this.clear();
-    const { message, hint, field } = /** @type {{message: string, hint?: string | null, field?: string | null}} */ (fault);
-    const words = [message, hint].filter(Boolean).join(" ");
-    const found = field ? this.#fields.get(field) : undefined;
+    const told = /** @type {{message: string, hint?: string | null, field?: string | null, code?: string}} */ (fault);
+    const words = [told.message, told.hint].filter(Boolean).join(" ");
+    const found = this.#fields.get(told.field ?? this.#place(told) ?? "");
     if (!found) {
       this.fault.textContent = words;
       if (focus) this.fault.scrollIntoView({ block: "nearest" });

@@ -17,7 +17,7 @@ const HIDDEN = { type: "password", autocomplete: "new-password", spellcheck: "fa
  * @param {(saved: any) => void} saved
  */
 export function openReceiverForm(receiver, privateHosts, saved) {
-  const fields = new Fields("receiver");
+  const fields = new Fields("receiver", (fault) => place(fault, "secrets"));
   const secret = h("div", {});
   const form = h("form", { class: "form", "aria-label": "Receiver" },
     fields.text("name", "Name", { value: receiver?.name, help: "Rules name it.", attributes: { maxlength: 100, required: true } }),
@@ -79,7 +79,7 @@ function secretField(fields, name, label, help) {
  * @param {(saved: any) => void} saved
  */
 export function openSecretForm(receiver, saved) {
-  const fields = new Fields("secret");
+  const fields = new Fields("secret", (fault) => place(fault, "add_secret"));
   const two = receiver.secrets > 1;
   const form = h("form", { class: "form", "aria-label": "Secrets" });
   const done = async (/** @type {unknown} */ body, /** @type {string} */ words) => {
@@ -99,6 +99,16 @@ export function openSecretForm(receiver, saved) {
     ? done({ retire_old_secret: true, version: receiver.version }, "Retired the old secret.")
     : done({ add_secret: fields.value("add_secret"), version: receiver.version }, "Added the new secret."));
   openPanel(`Secrets of ${receiver.name}`, [form]);
+}
+
+const PLACES = /** @type {Record<string, string>} */ ({ name_taken: "name", bad_address: "url", address_refused: "url" });
+
+/**
+ * @param {{code?: string, message: string}} fault
+ * @param {string} secret the name of the field of the secret
+ */
+function place(fault, secret) {
+  return PLACES[fault.code ?? ""] ?? (/secret|whsec_/i.test(fault.message) ? secret : null);
 }
 
 /** @param {any} receiver */

@@ -10,7 +10,7 @@ import { drawHistory, drawReceived } from "../lib/alerts-history.js";
 import { drawReceivers } from "../lib/alerts-receivers.js";
 import { drawRules } from "../lib/alerts-rules.js";
 import { drawSilences, GROUPINGS, openSilenceForm } from "../lib/alerts-silences.js";
-import { ApiError, get, send } from "../lib/api.js";
+import { get, send } from "../lib/api.js";
 import { confirmed, wirePanel } from "../lib/dialog.js";
 import { all, announce, byId } from "../lib/dom.js";
 import { focusKey, selecting } from "../lib/keyed.js";
@@ -23,7 +23,7 @@ const PAUSE = 4000;
 const PAGE = 20;
 const main = byId("main");
 const limits = { deliveries: PAGE, events: PAGE };
-let hasReceived = document.body.dataset.received !== undefined;
+const hasReceived = document.body.dataset.received !== undefined; // only in the demo
 /** @type {any[]} */ let rules = [];
 /** @type {any[]} */ let receivers = [];
 /** @type {string[]} */ let privateHosts = [];
@@ -38,11 +38,12 @@ async function load() {
       get("/api/alerts/rules"), get("/api/alerts/receivers"),
       get("/api/alerts/deliveries", new URLSearchParams({ limit: String(limits.deliveries) })),
       get("/api/alerts/events", new URLSearchParams({ limit: String(limits.events) })),
-      get("/api/alerts/silences"), builtIn(),
+      get("/api/alerts/silences"), hasReceived ? get("/api/alerts/received") : null,
     ]);
     serverSays(ruled.as_of);
     signals = new Map(ruled.signals.map((/** @type {any} */ signal) => [signal.name, signal]));
-    rules = ruled.rules;
+    // a rule that this version cannot read may lack fields: it is shown with what is wrong
+    rules = ruled.rules.map((/** @type {any} */ rule) => ({ ...rule, definition: { ...PRESET, name: rule.id, ...rule.definition } }));
     receivers = received.receivers;
     privateHosts = received.private_hosts ?? [];
     byId("board").hidden = false;
@@ -63,18 +64,6 @@ async function load() {
     shell.showFault(fault);
   }
   main.setAttribute("aria-busy", "false");
-}
-
-/** What the built-in receiver got; null where there is none, which is asked once. */
-async function builtIn() {
-  if (!hasReceived) return null;
-  try {
-    return await get("/api/alerts/received");
-  } catch (fault) {
-    if (!(fault instanceof ApiError) || fault.status !== 404) throw fault;
-    hasReceived = false;
-    return null;
-  }
 }
 
 /**
