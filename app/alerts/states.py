@@ -99,6 +99,8 @@ def step(
 def _judge(
     rule: Rule, memory: Memory, verdict: _Verdict, at: int
 ) -> tuple[Memory, tuple[Transition, ...]]:
+    if verdict in (_Verdict.BETWEEN, _Verdict.LACKING) and _is_for_want_of_rows(memory):
+        return _clear(rule, memory, at, Cause.CLEARED)
     match verdict:
         case _Verdict.BREACH:
             return _breach(rule, memory, at, Cause.CROSSED)
@@ -112,6 +114,12 @@ def _judge(
             return _absent(rule, memory, at)
         case never:
             assert_never(never)
+
+
+def _is_for_want_of_rows(memory: Memory) -> bool:
+    """Whether an alert, or the wait for one, says no more than that there are no rows. Then any
+    row ends it: what it says is no longer so, whatever the rate."""
+    return memory.absence and (memory.fires or memory.state is State.PENDING)
 
 
 def _breach(

@@ -163,6 +163,12 @@ def test_rows_that_come_back_bad_are_another_fault_and_told():
     ]
 
 
+@pytest.mark.parametrize("rows", ["lacking", "between"])
+def test_rows_that_come_back_end_what_was_told_though_they_prove_nothing(rows):
+    rule = rule_of(no_data="alerting", renotify_every="1m")
+    assert play(rule, f"absent {rows} {rows} {rows}")[1] == [(0, "no_data", 0), (1, "resolved", 0)]
+
+
 def test_a_rate_that_fires_is_not_told_anew_when_its_rows_stop():
     rule = rule_of(no_data="alerting")
     assert play(rule, "breach absent absent absent")[1] == [(0, "firing", 0)]

@@ -224,6 +224,30 @@ def test_an_alert_for_want_of_rows_becomes_one_of_the_rate_when_rows_cross():
     assert not walk(rule, "breach absent")[0].absence
 
 
+@pytest.mark.parametrize("rows", ["lacking", "between", "clear"])
+def test_any_row_ends_an_alert_for_want_of_rows(rows):
+    """Few rows, or a rate between the thresholds, would keep it saying what is no longer so."""
+    rule = rule_of(no_data="alerting", keep_firing_for="1m")
+    assert path(walk(rule, f"absent {rows} {rows}")[1])[:3] == [
+        (0, "firing", "absent"),
+        (1, "recovering", "cleared"),
+        (2, "inactive", "stayed_clear"),
+    ]
+    waiting = rule_of(no_data="alerting", pending_for="2m")
+    assert path(walk(waiting, f"absent {rows} absent absent")[1])[:3] == [
+        (0, "pending", "absent"),
+        (1, "inactive", "fell_back"),
+        (2, "pending", "absent"),
+    ]
+
+
+@pytest.mark.parametrize("rows", ["lacking", "between"])
+def test_an_alert_of_the_rate_does_not_end_because_an_absence_did(rows):
+    rule = rule_of(no_data="alerting")
+    assert walk(rule, f"breach absent {rows} {rows}")[0].state is State.FIRING
+    assert walk(rule, f"absent breach absent {rows}")[0].state is State.FIRING
+
+
 def test_under_keep_last_nothing_changes_without_data():
     rule = rule_of(no_data="keep_last", pending_for="9m")
     assert walk(rule, "absent lacking absent")[1] == []

@@ -26,16 +26,24 @@ class History:
         self.rule, self.policy, self.times, self.verdicts = rule, policy, times, verdicts
         self.alerts = self._alerts()
 
+    def crossed(self, n):
+        return self.verdicts[n] in ("breach", "worse")
+
     def bad(self, n):
-        verdict = self.verdicts[n]
-        return verdict in ("breach", "worse") or (verdict == "absent" and self.policy == "alerting")
+        return self.crossed(n) or (self.verdicts[n] == "absent" and self.policy == "alerting")
 
-    def good(self, n):
-        verdict = self.verdicts[n]
-        return verdict == "clear" or (verdict == "absent" and self.policy == "ok")
+    def for_want_of_rows(self, since, n):
+        """Nothing before n speaks for the fault but missing rows."""
+        return not any(self.crossed(m) for m in range(since, n))
 
-    def middling(self, n):
-        return self.verdicts[n] == "between"
+    def good(self, n, since):
+        """``since`` is where the wait or the alert in question began."""
+        verdict = self.verdicts[n]
+        rows_again = verdict in ("between", "lacking") and self.for_want_of_rows(since, n)
+        return verdict == "clear" or (verdict == "absent" and self.policy == "ok") or rows_again
+
+    def middling(self, n, since):
+        return self.verdicts[n] == "between" and not self.good(n, since)
 
     def gone(self, n):
         return (
@@ -44,49 +52,52 @@ class History:
 
     def bad_since(self, n, after):
         """The first bad window from which on nothing was good, middling or gone, up to n."""
-        calm = [
-            m for m in range(after + 1, n + 1) if self.good(m) or self.middling(m) or self.gone(m)
-        ]
-        since = calm[-1] if calm else after
-        return next((m for m in range(since + 1, n + 1) if self.bad(m)), None)
+        for since in range(after + 1, n + 1):
+            rest = range(since + 1, n + 1)
+            if self.bad(since) and not any(
+                self.good(m, since) or self.middling(m, since) or self.gone(m) for m in rest
+            ):
+                return since
+        return None
 
-    def good_since(self, n, start):
+    def good_since(self, n, start, since):
         """The first good window of an alert from which on nothing was bad or middling, up to n."""
-        trouble = [m for m in range(start, n + 1) if self.bad(m) or self.middling(m)]
-        return next((m for m in range(trouble[-1] + 1, n + 1) if self.good(m)), None)
+        trouble = [m for m in range(start, n + 1) if self.bad(m) or self.middling(m, since)]
+        return next((m for m in range(trouble[-1] + 1, n + 1) if self.good(m, since)), None)
 
     def held(self, since, n, seconds):
         return since is not None and (self.times[n] - self.times[since]) * 60 >= seconds
 
     def _alerts(self):
-        """Pairs of the index at which an alert begins and the one at which it ends, or None."""
+        """Of each alert the index where its wait began, where it fired and where it ended (or
+        None)."""
         found = []
         n = 0
         while n < len(self.verdicts):
-            after = found[-1][1] if found else -1
+            after = found[-1][2] if found else -1
             since = self.bad_since(n, after)
             if not (self.bad(n) and self.held(since, n, self.rule.pending_for)):
                 n += 1
                 continue
-            ends = (m for m in range(n + 1, len(self.verdicts)) if self.ends(m, n))
+            ends = (m for m in range(n + 1, len(self.verdicts)) if self.ends(m, n, since))
             end = next(ends, None)
-            found.append((n, end))
+            found.append((since, n, end))
             if end is None:
                 break
             n = end + 1
         return found
 
-    def ends(self, n, start):
-        recovered = self.good(n) and self.held(
-            self.good_since(n, start), n, self.rule.keep_firing_for
+    def ends(self, n, start, since):
+        recovered = self.good(n, since) and self.held(
+            self.good_since(n, start, since), n, self.rule.keep_firing_for
         )
         return recovered or self.gone(n)
 
     def state(self):
         n = len(self.verdicts) - 1
-        start, end = self.alerts[-1] if self.alerts else (None, -1)
+        since, start, end = self.alerts[-1] if self.alerts else (None, None, -1)
         if start is not None and end is None:
-            return "firing" if self.good_since(n, start) is None else "recovering"
+            return "firing" if self.good_since(n, start, since) is None else "recovering"
         if self.bad_since(n, end) is not None:
             return "pending"
         return "no_data" if self.shows_no_data(n) else "inactive"
@@ -97,26 +108,29 @@ class History:
             case "ok" | "keep_last":
                 return False
             case "alerting":
-                return self.verdicts[n] == "lacking"
+                return self.verdicts[n] == "lacking" and not self.ended_something(n)
         if not self.rule.group_by:
             return self.verdicts[n] in ("lacking", "absent")
         with_rows = [m for m in range(n + 1) if self.verdicts[m] != "absent"]
         return bool(with_rows) and self.verdicts[with_rows[-1]] == "lacking" and not self.gone(n)
 
+    def ended_something(self, n):
+        """A wait or an alert for want of rows, which leaves nothing to show at first."""
+        over = [end for *_, end in self.alerts]
+        before = [end for end in over if end is not None and end < n]
+        return n in over or (n > 0 and self.bad_since(n - 1, max(before, default=-1)) is not None)
+
     def absence(self):
         """Of the last alert: whether no window crossed, from the wait before it to its end."""
         if not self.alerts:
             return False
-        start, end = self.alerts[-1]
-        before = self.alerts[-2][1] if len(self.alerts) > 1 else -1
-        since = self.bad_since(start, before)
-        until = len(self.verdicts) if end is None else end
-        return not any(v in ("breach", "worse") for v in self.verdicts[since:until])
+        since, _, end = self.alerts[-1]
+        return self.for_want_of_rows(since, len(self.verdicts) if end is None else end)
 
     def peak(self):
         if not self.alerts:
             return None
-        start, end = self.alerts[-1]
+        _, start, end = self.alerts[-1]
         shares = {"breach": 0.3, "worse": 0.6, "between": 0.15, "clear": 0.05}
         return max((shares[v] for v in self.verdicts[start:end] if v in shares), default=None)
 
@@ -152,7 +166,7 @@ def test_the_states_are_what_the_history_says(history, policy, pending, keep, gr
             [] if before is memory.state else [(before, memory.state)]
         )
         if told.alerts:
-            start, end = told.alerts[-1]
+            _, start, end = told.alerts[-1]
             assert memory.started_at == times[start] * MINUTE
             assert memory.ended_at == (None if end is None else times[end] * MINUTE)
             assert memory.peak == told.peak()
