@@ -1,16 +1,20 @@
 """docs/api.md says what the API does."""
 
+import asyncio
 import json
 import re
 from pathlib import Path
 
 import pytest
 
+from app.alerts.webhook import Result
 from app.charts.registry import CHARTS
 from app.ledger.filters import PARAMETERS
+from tests.support.alerts import make_rule, write
 from tests.support.rows import START_MS, make_row
 from tests.support.site import open_site
 
+SECRET = "whsec_" + "c2VjcmV0" * 6
 DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 
 
@@ -24,9 +28,9 @@ def site(tmp_path_factory):
 
 def example(heading):
     """The JSON below a heading; ROW and TRACE stand for objects, dots for any text."""
-    section = DOC.split(f"## `{heading}`", 1)[1].split("\n## ", 1)[0]
+    section = re.split(r"\n##+ ", DOC.split(f"# {heading}\n", 1)[1], maxsplit=1)[0]
     text = re.search(r"```json\n(.*?)```", section, re.DOTALL).group(1)
-    return json.loads(re.sub(r"\b(ROW|TRACE)\b", "{}", text))
+    return json.loads(re.sub(r"(?<!\")\b(ROW|TRACE|RULE)\b(?!\")", "{}", text))
 
 
 def missing(shown, real, path=""):
@@ -46,11 +50,11 @@ def missing(shown, real, path=""):
 @pytest.mark.parametrize(
     ("heading", "path"),
     [
-        ("GET /api/summary", "/api/summary"),
-        ("GET /api/requests", "/api/requests"),
-        ("GET /api/dimensions", "/api/dimensions"),
-        ("GET /api/charts", "/api/charts"),
-        ("GET /api/charts/{slug}", "/api/charts/modes"),
+        ("`GET /api/summary`", "/api/summary"),
+        ("`GET /api/requests`", "/api/requests"),
+        ("`GET /api/dimensions`", "/api/dimensions"),
+        ("`GET /api/charts`", "/api/charts"),
+        ("`GET /api/charts/{slug}`", "/api/charts/modes"),
     ],
 )
 def test_every_key_of_an_example_is_in_the_answer(site, heading, path):
@@ -59,9 +63,81 @@ def test_every_key_of_an_example_is_in_the_answer(site, heading, path):
     assert [key for key in found if key.rpartition("/")[0] not in ignored] == []
 
 
+@pytest.fixture(scope="module")
+def alerted(tmp_path_factory):
+    """A rule that fired once, told a receiver, and is silenced."""
+    toml = f'[alerts.receivers.ops]\nurl = "https://ops.example/x"\nsecrets = ["{SECRET}"]\n'
+    opened = open_site(tmp_path_factory.mktemp("alerts"), toml=toml)
+    opened.web.received = lambda: [
+        {
+            "at": "…",
+            "webhook_id": "msg_1",
+            "verified": True,
+            "type": "cache.alert.firing",
+            "title": "…",
+            "body": {},
+        }
+    ]
+    opened.ask("POST", "/api/alerts/rules", make_rule().as_dict(), status=201)
+    opened.ask("POST", "/api/alerts/silences", {"for": "2h", "matchers": {}}, status=201)
+    silence = opened.get("/api/alerts/silences")["silences"][0]
+    opened.ask("DELETE", f"/api/alerts/silences/{silence['id']}")
+    write(opened.engine, START_MS + 10_000, bad=3, good=1)
+    opened.clock.advance(60)
+    opened.web.alerts.evaluator.tick()
+    asyncio.run(_attempted(opened))
+    yield opened
+    opened.close()
+
+
+async def _attempted(opened):
+    """One attempt at what is due, without a network."""
+
+    class NoNetwork:
+        async def send(self, addressed, delivery_id, body, timestamp):
+            return Result(200, "delivered", 1.0, "ok")
+
+    opened.web.alerts.courier._sender = NoNetwork()
+    await opened.web.alerts.courier.deliver_due()
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "`GET /api/alerts/rules`",
+        "`GET /api/alerts/receivers`",
+        "`GET /api/alerts/events`",
+        "`GET /api/alerts/deliveries`",
+        "`GET`, `POST /api/alerts/silences`",
+        "`GET /api/alerts/received`",
+    ],
+)
+def test_every_key_of_an_example_of_alerts_is_in_the_answer_and_the_other_way_round(
+    alerted, heading
+):
+    path = heading.rpartition(" ")[2].strip("`")
+    shown, real = example(heading), alerted.get(path)
+    assert list(missing(shown, real)) == []
+    cut = ("/definition", "/last_delivery", "events[]/reading")
+    found = [key for key in missing(real, shown) if key.rpartition("/")[0].endswith(cut) is False]
+    assert found == []
+
+
+def test_a_delivery_and_a_backtest_are_as_their_examples(alerted):
+    (delivery,) = alerted.get("/api/alerts/deliveries")["deliveries"]
+    detail = alerted.get(f"/api/alerts/deliveries/{delivery['id']}")
+    assert list(missing(example("`GET /api/alerts/deliveries/{delivery_id}`"), detail)) == []
+    assert set(delivery) <= set(detail)
+    body = {"rule": make_rule().as_dict(), "from": "now-10m", "to": "now"}
+    told = alerted.ask("POST", "/api/alerts/backtest", body)
+    shown = example("`POST /api/alerts/backtest`")
+    assert list(missing(shown, told)) == []
+    assert set(told) == set(shown)
+
+
 def test_the_summary_holds_nothing_that_is_not_shown(site):
     real = site.get("/api/summary")
-    shown = example("GET /api/summary")
+    shown = example("`GET /api/summary`")
     ignored = {"/turns/by_kind", "/turns/by_status"}
     found = [key for key in missing(real, shown) if key.rpartition("/")[0] not in ignored]
     assert found == []
