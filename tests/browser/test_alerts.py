@@ -85,7 +85,8 @@ def panel(page: Page) -> Locator:
 def sent(page: Page, told: str) -> Locator:
     """The rows of deliveries that told this."""
     table = page.get_by_role("table", name="Messages to receivers")
-    return table.get_by_role("row").filter(has=page.get_by_role("cell", name=told, exact=True))
+    cell = re.compile(rf"(^|^Told ){re.escape(told)}$")  # on cards the value has its name beside it
+    return table.get_by_role("row").filter(has=page.get_by_role("cell", name=cell))
 
 
 def test_a_rule_is_made_previewed_tested_and_seen_to_fire_and_resolve(open_page, alerts):
@@ -238,7 +239,7 @@ def test_each_group_shows_its_state_and_why_it_cannot_be_judged(open_page, alert
     page.get_by_text("Groups and settings").click()
     few = page.get_by_role("region", name="model gpt-few")
     expect(few).to_contain_text("No data")
-    expect(few).to_contain_text("fewer than 5")
+    expect(few).to_contain_text("Too few to judge by: 5 are needed.")
     alerts.advance(60)  # what is open stays open when new readings come in
     expect(page.get_by_role("region", name="model gpt-bad")).to_be_visible()
 
@@ -247,11 +248,11 @@ def test_a_silence_keeps_the_receiver_in_peace_until_it_is_ended(open_page, aler
     page = opened(open_page, alerts)
     make_receiver(alerts, page)
     make_rule(alerts, page, receivers=["ops"], group_by=["model"])
-    rule = make_rule(alerts, page, "Other")
-    page.goto(f"{alerts.url}/alerts?silence={rule}")
+    rule = make_rule(alerts, page, "Others", group_by=["model"])
+    page.goto(f"{alerts.url}/alerts?silence={rule}&model=gpt-5.6-sol")
     expect(panel(page).get_by_label("Rule")).to_have_value(rule)
+    expect(panel(page).get_by_label("model")).to_have_value("gpt-5.6-sol")
     panel(page).get_by_label("Rule").select_option("Mismatches")
-    panel(page).get_by_label("model").fill("gpt-5.6-sol")
     panel(page).get_by_label("Why").fill("a known deploy")
     panel(page).get_by_role("button", name="Silence", exact=True).click()
     silences = page.get_by_role("region", name="Silences")
@@ -380,3 +381,34 @@ def violations(page: Page, axe: str) -> list[str]:
         for fault in found["violations"]
         for node in fault["nodes"]
     ]
+
+
+def test_what_is_refused_stays_to_be_read(open_page, alerts):
+    page = opened(open_page, alerts)
+    page.watch.allow("status 409", "409 (Conflict)")
+    make_receiver(alerts, page)
+    make_rule(alerts, page, receivers=["ops"])
+    page.get_by_role("button", name="Refresh now").click()
+    page.get_by_role("button", name="Delete ops").click()
+    page.get_by_role("button", name="Delete receiver").click()
+    told = page.get_by_role("alert").filter(has_text="These rules tell ops: Mismatches.")
+    expect(told).to_be_visible()
+    with page.expect_response("**/api/alerts/rules"):
+        pass  # the page was looked at anew since
+    expect(told).to_be_visible()
+    page.get_by_role("button", name="Dismiss").click()
+    expect(told).to_be_hidden()
+
+
+def test_what_was_typed_is_not_thrown_away_unasked(open_page, alerts):
+    page = opened(open_page, alerts)
+    page.get_by_role("button", name="New silence").click()
+    panel(page).get_by_label("Why").fill("a known deploy")
+    page.keyboard.press("Escape")
+    question = page.get_by_role("alertdialog", name="Throw away what you typed?")
+    question.get_by_role("button", name="Cancel").click()
+    expect(panel(page).get_by_label("Why")).to_have_value("a known deploy")
+    page.keyboard.press("Escape")
+    question.get_by_role("button", name="Throw away").click()
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    expect(page.get_by_role("button", name="New silence")).to_be_focused()

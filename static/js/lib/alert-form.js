@@ -3,7 +3,7 @@
 
 import { send } from "./api.js";
 import { Preview } from "./alert-preview.js";
-import { closePanel, openPanel } from "./dialog.js";
+import { closePanel, leavePanel, openPanel } from "./dialog.js";
 import { announce, h } from "./dom.js";
 import { Fields, formFoot, onSubmit } from "./fields.js";
 import { zone } from "./time.js";
@@ -74,7 +74,7 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
     preview.soon();
   };
   const form = h("form", { class: "form", "aria-label": "Rule" },
-    h("div", { class: "beside" }, parts, preview.element), fields.fault, formFoot(rule ? "Save rule" : "Create rule", closePanel));
+    h("div", { class: "beside" }, parts, preview.element), fields.fault, formFoot(rule ? "Save rule" : "Create rule", leavePanel));
   fields.control("signal").addEventListener("change", () => suggest(fields, known()));
   form.addEventListener("input", (event) => {
     if (!preview.element.contains(/** @type {Node} */ (event.target))) follow();

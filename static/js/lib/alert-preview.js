@@ -4,7 +4,7 @@
 import { isAbort, send } from "./api.js";
 import { amount, causeWords, groupWords, stateTag } from "./alert-words.js";
 import { Chart, plotly } from "./charts.js";
-import { add, announce, fill, h, icon } from "./dom.js";
+import { add, fill, h, icon } from "./dom.js";
 import { counted, milliseconds, regrouped } from "./format.js";
 import { dataTable } from "./table.js";
 import { moment } from "./time.js";
@@ -103,7 +103,6 @@ export class Preview {
     this.#data.hidden = !payload.table.rows.length;
     dataTable(this.#table, payload, () => null);
     fill(this.#lists, firings(told.firings, unit), transitions(told.transitions));
-    announce(told.sentence);
     if (payload.empty) return this.#chart.clear();
     const lib = await plotly(document.body.dataset.plotly ?? "").catch(() => null);
     if (!lib || !this.element.isConnected) {

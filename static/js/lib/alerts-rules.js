@@ -64,9 +64,8 @@ function standing(rule, one, signal) {
   if (one) {
     const { reading } = one;
     if (!reading) return h("p", { class: "muted" }, "Not evaluated yet.");
-    const value = reading.lack ? "Not judged: " : [h("strong", {}, amount(reading.value, signal?.unit ?? "")), "now. "];
-    return h("p", { class: "standing" }, ...[value].flat(),
-      h("span", { class: "muted" }, regrouped(reading.sentence ?? "")), one.silenced && silenced());
+    const value = reading.lack ? "Not judged." : h("strong", {}, amount(reading.value, signal?.unit ?? ""));
+    return h("p", { class: "standing" }, value, h("span", { class: "muted" }, regrouped(reading.sentence ?? "")), one.silenced && silenced());
   }
   if (!rule.groups.length) return h("p", { class: "muted" }, rule.evaluated_until ? "No row in the window, so there is no group yet." : "Not evaluated yet.");
   const counts = new Map();

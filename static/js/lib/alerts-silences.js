@@ -2,7 +2,7 @@
 // Silences: a time in which some alerts tell nobody. The list of them, and the form of a new one.
 
 import { send } from "./api.js";
-import { closePanel, openPanel } from "./dialog.js";
+import { closePanel, leavePanel, openPanel } from "./dialog.js";
 import { announce, h, icon } from "./dom.js";
 import { groupWords, when } from "./alert-words.js";
 import { Fields, formFoot, onSubmit } from "./fields.js";
@@ -60,7 +60,7 @@ export function openSilenceForm(rules, given, saved) {
     fields.select("for", "For", TIMES, { value: "2h" }), end,
     fields.text("comment", "Why", { help: "For whoever looks next." }),
     fields.text("author", "Your name"),
-    fields.fault, formFoot("Silence", closePanel));
+    fields.fault, formFoot("Silence", leavePanel));
   const follow = () => {
     end.hidden = fields.value("for") !== "";
     const asked = groupsOf(rules, fields.value("rule_id"));

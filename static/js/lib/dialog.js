@@ -9,6 +9,7 @@ import { focusKey } from "./keyed.js";
 let opener = "";
 /** @type {(() => void) | null} */
 let onClosed = null;
+let touched = false; // something was typed that closing would lose
 
 const panel = () => byId("panel", HTMLDialogElement);
 
@@ -22,6 +23,7 @@ export function openPanel(title, content, { kind = "", closed } = {}) {
   if (!dialog.open) opener = focusedKey();
   onClosed?.();
   onClosed = closed ?? null;
+  touched = false;
   dialog.className = `detail panel ${kind}`.trim();
   byId("panel-title").textContent = title;
   fill(byId("panel-body"), ...content);
@@ -34,14 +36,29 @@ export function closePanel() {
   panel().close();
 }
 
+/** Close it on somebody's wish; what was typed is not thrown away unasked. */
+export async function leavePanel() {
+  if (touched && !(await confirmed("Throw away what you typed?", "It is not saved.", "Throw away"))) return;
+  closePanel();
+}
+
 /** The panel's key and the element of the page that opened it. */
 export function wirePanel() {
   const dialog = panel();
-  byId("panel-close").addEventListener("click", closePanel);
+  byId("panel-close").addEventListener("click", () => void leavePanel());
+  dialog.addEventListener("cancel", (event) => {
+    event.preventDefault();
+    void leavePanel();
+  });
+  dialog.addEventListener("input", (event) => {
+    if (!(event.target instanceof Element && event.target.closest(".preview"))) touched = true;
+  });
   // a press on the ground beside it closes it, but not one that began inside, such as a selection of text
   let outside = false;
   dialog.addEventListener("pointerdown", (event) => (outside = event.target === dialog));
-  dialog.addEventListener("click", (event) => event.target === dialog && outside && !dialog.querySelector("form") && closePanel());
+  dialog.addEventListener("click", (event) => {
+    if (event.target === dialog && outside) void leavePanel();
+  });
   dialog.addEventListener("close", () => {
     onClosed?.();
     onClosed = null;

@@ -3,7 +3,7 @@
 
 import { KINDS } from "./alerts-receivers.js";
 import { send } from "./api.js";
-import { closePanel, openPanel } from "./dialog.js";
+import { closePanel, leavePanel, openPanel } from "./dialog.js";
 import { add, announce, copyable, fill, h } from "./dom.js";
 import { Fields, formFoot, onSubmit } from "./fields.js";
 import { newSecret } from "./secret.js";
@@ -23,7 +23,7 @@ export function openReceiverForm(receiver, privateHosts, saved) {
     fields.text("name", "Name", { value: receiver?.name, help: "Rules name it.", attributes: { maxlength: 100, required: true } }),
     fields.select("kind", "Kind", KINDS, { value: receiver?.kind ?? "webhook" }),
     fields.text("url", "URL", { attributes: HIDDEN, help: addressHelp(receiver, privateHosts) }),
-    secret, fields.fault, formFoot(receiver ? "Save receiver" : "Add receiver", closePanel));
+    secret, fields.fault, formFoot(receiver ? "Save receiver" : "Add receiver", leavePanel));
   const follow = () => {
     const none = receiver || fields.value("kind") === "slack";
     fill(secret, none ? null : secretField(fields, "secrets", "Secret", SECRET));
@@ -90,10 +90,10 @@ export function openSecretForm(receiver, saved) {
   };
   if (two) {
     add(form, h("p", {}, "Messages are signed with the new and the old secret. Once the receiver knows the new one, retire the old one."),
-      fields.fault, formFoot("Retire the old secret", closePanel));
+      fields.fault, formFoot("Retire the old secret", leavePanel));
   } else {
     add(form, h("p", {}, receiver.signed ? "Add a new secret: messages are then signed with both, so that the receiver can change at its own time." : "Messages are not signed yet."),
-      secretField(fields, "add_secret", "New secret", SECRET), fields.fault, formFoot("Add the new secret", closePanel));
+      secretField(fields, "add_secret", "New secret", SECRET), fields.fault, formFoot("Add the new secret", leavePanel));
   }
   onSubmit(form, fields, () => two
     ? done({ retire_old_secret: true, version: receiver.version }, "Retired the old secret.")

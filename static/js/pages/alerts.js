@@ -21,6 +21,7 @@ import * as shell from "../lib/shell.js";
 
 const PAUSE = 4000;
 const PAGE = 20;
+const MOST = 200; // more is for the API
 const main = byId("main");
 const limits = { deliveries: PAGE, events: PAGE };
 const hasReceived = document.body.dataset.received !== undefined; // only in the demo
@@ -55,8 +56,8 @@ async function load() {
     section("silences", [silent.silences, rules.map((rule) => [rule.id, rule.definition.name])], (host) => drawSilences(host, silent.silences, names(), (one) => void endSilence(one)));
     byId("received-section").hidden = !arrived;
     if (arrived) section("received", arrived.received, (host) => drawReceived(host, arrived.received));
-    byId("more-deliveries").hidden = !sent.next_cursor;
-    byId("more-history").hidden = !happened.next_cursor;
+    byId("more-deliveries").hidden = !sent.next_cursor || limits.deliveries >= MOST;
+    byId("more-history").hidden = !happened.next_cursor || limits.events >= MOST;
     tellChanges();
     shell.showFault(null);
     shell.justUpdated();
@@ -110,20 +111,32 @@ const refresh = every(load, PAUSE);
 
 /** Do something that changes the server's state, show what is wrong with it, and look anew. @param {() => Promise<unknown>} work */
 async function change(work) {
+  showRefusal(null);
   try {
     await work();
-    await refresh();
   } catch (fault) {
-    shell.showFault(fault);
-    byId("fault").scrollIntoView({ block: "center" });
+    showRefusal(fault);
   }
+  await refresh();
+}
+
+/** What could not be done stays to be read until the next try, unlike what could not be fetched. @param {unknown} fault */
+function showRefusal(fault) {
+  byId("refusal").hidden = !fault;
+  if (!fault) return;
+  const { message, hint } = /** @type {{message: string, hint?: string | null}} */ (fault);
+  byId("refusal-message").textContent = message;
+  byId("refusal-hint").textContent = hint ?? "";
+  byId("refusal").scrollIntoView({ block: "center" });
 }
 
 // --- rules ------------------------------------------------------------------------------------
 
 /** @param {any} given */
 function newRule(given) {
-  openRuleForm(null, given, signals, receivers.map((receiver) => receiver.name), (saved) => void refresh().then(() => showRule(saved.id)));
+  const names = receivers.map((receiver) => receiver.name);
+  // where there is only one, it is the one that is meant
+  openRuleForm(null, { ...given, receivers: names.length === 1 ? names : [] }, signals, names, (saved) => void refresh().then(() => showRule(saved.id)));
 }
 
 /** @param {any} rule */
@@ -215,6 +228,7 @@ shell.wireZone(() => {
 });
 shell.wireUpdated();
 wirePanel();
+byId("refusal-close").addEventListener("click", () => showRefusal(null));
 wireAges();
 for (const button of all("[data-refresh]")) button.addEventListener("click", () => void refresh());
 byId("new-rule").addEventListener("click", () => newRule({ ...PRESET }));
