@@ -20,6 +20,7 @@ _UNPRINTABLE = re.compile(
     "[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
 )
 """Control characters, those that turn the direction of writing, and halves of characters."""
+_TINY = 1e-9
 CUT = " … (cut)"
 
 
@@ -80,7 +81,7 @@ def reading_sentence(rule: Rule, reading: Reading) -> str:
         return f"{info.title} unknown ({reason}), threshold {threshold(rule)}."
     value = amount(rule.signal, reading.value, rule.threshold)
     parts = [_counts(rule, info, reading)]
-    if rule.confidence is Confidence.WILSON and reading.bound is not None:
+    if rule.confidence is Confidence.WILSON and _proves_something(info, reading.bound):
         side = "least" if info.rises else "most"
         bound = amount(rule.signal, reading.bound, rule.threshold)
         parts.append(f"at {side} {bound} is proven")
@@ -90,6 +91,13 @@ def reading_sentence(rule: Rule, reading: Reading) -> str:
     if reading.lack is Lack.TOO_FEW:
         sentence += f" Too few to judge by: {rule.min_turns:,} are needed."
     return sentence
+
+
+def _proves_something(info: SignalInfo, bound: float | None) -> bool:
+    """At least 0 % and at most 100 % are true of every rate; the bound is computed in floats."""
+    if bound is None:
+        return False
+    return bound > _TINY if info.rises else bound < 1 - _TINY
 
 
 def _counts(rule: Rule, info: SignalInfo, reading: Reading) -> str:

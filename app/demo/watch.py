@@ -34,8 +34,8 @@ filter = "source=sample&q=notes-"
 window = "{window}s"
 every = "{every}s"
 delay = "{delay}s"
-threshold = 0.1
-recover = 0.05
+threshold = 0.05
+recover = 0.02
 min_turns = 5
 receivers = ["demo"]
 

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from app.alerts.fitting import Room
 from app.alerts.payload_json import build
 from app.alerts.signals import Measure, read
@@ -125,6 +127,12 @@ def test_what_is_unknown_is_null():
     assert [data[name] for name in unknown] == [None] * len(unknown)
     assert data["top_causes"] == data["top_fingerprints"] == data["sample_request_ids"] == []
     assert data["runbook_url"] is None
+
+
+def test_what_is_no_number_is_null():
+    reading = replace(make_message().reading, value=float("nan"), bound=float("inf"))
+    data = build(make_message(reading=reading, peak=float("-inf")), ROOM)["data"]
+    assert (data["value"], data["bound"], data["peak"]) == (None, None, None)
 
 
 def test_what_is_no_ratio_has_no_denominator():

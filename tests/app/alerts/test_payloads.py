@@ -19,7 +19,9 @@ NASTY = st.one_of(
     st.sampled_from(["😀" * 1_000, "\x01" * 1_000, '"\\' * 500, "<!channel>" * 100]),
 )
 """Names as an import may bring them."""
-NUMBERS = st.one_of(st.none(), st.floats(), st.sampled_from([0.0, 1e308, -1e308]))
+NUMBERS = st.one_of(
+    st.none(), st.floats(), st.sampled_from([0.0, 1e308, -1e308, float("nan"), float("inf")])
+)
 TIMES = st.integers(0, 4_000_000_000_000)
 
 

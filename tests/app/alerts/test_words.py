@@ -25,6 +25,16 @@ def sentence(measure, **rule):
             {"confidence": "wilson", "threshold": 0.2},
         ),
         (
+            "Mismatch rate 0 % (0 of 14 eligible turns), threshold 20 %.",
+            Measure(14, 0, 14, 14),
+            {"confidence": "wilson"},
+        ),
+        (
+            "Incremental rate 100 % (9 of 9 generation turns of known mode), threshold 50 %.",
+            Measure(9, 9, 9, 9),
+            {"signal": "incremental_rate", "confidence": "wilson", "threshold": 0.5},
+        ),
+        (
             "Mismatch rate 100 % (1 of 1 eligible turn), threshold 20 %.",
             Measure(1, 1, 1, 1),
             {"threshold": 0.2},
@@ -102,9 +112,18 @@ def test_every_signal_has_its_sentence(signal):
     assert words.reading_sentence(rule, reading).startswith(CATALOGUE[signal].title)
 
 
+@pytest.mark.parametrize("turns", range(1, 400, 7))
+def test_what_is_true_of_every_rate_is_not_called_proven(turns):
+    none, all_ = Measure(turns, 0, turns, turns), Measure(turns, turns, turns, turns)
+    assert "proven" not in sentence(none, confidence="wilson")
+    low = {"signal": "incremental_rate", "confidence": "wilson", "threshold": 0.5}
+    assert "proven" not in sentence(all_, **low)
+
+
 def test_a_rate_that_crossed_never_looks_like_its_threshold():
     assert words.amount(Signal.ERROR_RATE, 0.2004, 0.2) == "20.04 %"
     assert words.amount(Signal.ERROR_RATE, 0.2, 0.2) == "20 %"
+    assert words.amount(Signal.ERROR_RATE, 0.12345, 0.12345) == "12.3 %"
     assert words.amount(Signal.ERROR_RATE, 0.25, 0.2) == "25 %"
 
 
