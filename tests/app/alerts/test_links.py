@@ -77,7 +77,8 @@ def test_without_a_numerator_of_rows_all_turns_that_could_count_are_shown(
     assert 3 == queries.count(engine, view)
 
 
-def test_a_turn_that_is_only_marked_eligible_is_not_in_the_link(engine: Engine):
+@pytest.mark.parametrize("signal", ["mismatch_rate", "break_rate", "incremental_rate"])
+def test_a_turn_that_is_only_marked_eligible_is_not_in_the_link(engine: Engine, signal: str):
     """A rate counts generations that came to their end in a known mode."""
     write_rows(
         engine,
@@ -88,7 +89,13 @@ def test_a_turn_that_is_only_marked_eligible_is_not_in_the_link(engine: Engine):
             bad_row(BEGIN, mode=None),
         ],
     )
-    view = links.offending(make_rule(), {}, BEGIN, BEGIN + MINUTE)
+    view = links.offending(make_rule(signal=signal), {}, BEGIN, BEGIN + MINUTE)
+    assert 1 == queries.count(engine, view)
+
+
+def test_a_mode_that_a_rule_leaves_out_stays_out_beside_the_unknown(engine: Engine):
+    write_rows(engine, [bad_row(BEGIN, mode=mode) for mode in ("ws_full", "http_full", None)])
+    view = links.offending(make_rule(filter="mode=!ws_full"), {}, BEGIN, BEGIN + MINUTE)
     assert 1 == queries.count(engine, view)
 
 

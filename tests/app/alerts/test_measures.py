@@ -80,6 +80,16 @@ def test_a_row_leaves_the_window_as_it_entered(engine: Engine):
     assert [0, 1, 1, 1, 0, 0] == [len(measures) for _, measures in found]
 
 
+def test_the_sample_that_leaves_is_that_of_the_row_that_leaves(engine: Engine):
+    rule = make_rule(signal="ttft_p95", window="2m")
+    samples = (30.0, 10.0, 20.0, 10.0)
+    for minute, sample in enumerate(samples):
+        write(engine, BEGIN + minute * MINUTE, good=1, ttft_ms=sample)
+    found = windows(engine, rule, BEGIN + MINUTE, BEGIN + 5 * MINUTE)
+    expected = [(30.0,), (10.0, 30.0), (10.0, 20.0), (10.0, 20.0), (10.0,)]
+    assert expected == [measures["{}"].samples for _, measures in found]
+
+
 def test_samples_and_imports_count_only_where_a_rule_names_them(engine: Engine):
     write(engine, BEGIN, bad=1)
     write(engine, BEGIN, bad=2, source="sample")
