@@ -144,3 +144,35 @@ def test_two_registries_do_not_mix():
     one.observe([make_row()])
     assert b"ws_incremental" in one.render()
     assert b"ws_incremental" not in other.render()
+
+
+def test_alerts_are_shown_by_rule_severity_and_state():
+    telemetry = Telemetry("1")
+    telemetry.watch_alerts(
+        lambda: [("cold", "error", "firing", 2), ("cold", "error", "inactive", 0)]
+    )
+    text = telemetry.render().decode()
+    assert 'warmline_alerts{rule="cold",severity="error",state="firing"} 2.0' in text
+    assert 'warmline_alerts{rule="cold",severity="error",state="inactive"} 0.0' in text
+
+
+def test_alerts_that_cannot_be_read_are_left_out_and_everything_else_is_there(caplog):
+    def broken():
+        raise OSError("postgresql://user:hunter2@host")
+
+    telemetry = Telemetry("1")
+    telemetry.watch_alerts(broken)
+    text = telemetry.render().decode()
+    assert "warmline_build_info" in text
+    assert "warmline_alerts{" not in text
+    assert "alerts are missing in the metrics: OSError" in caplog.text
+    assert "hunter2" not in caplog.text
+
+
+def test_deliveries_are_counted_by_receiver_and_outcome():
+    telemetry = Telemetry("1")
+    telemetry.delivered("ops", "delivered")
+    telemetry.delivered("ops", "http_5xx")
+    telemetry.delivered("ops", "http_5xx")
+    text = telemetry.render().decode()
+    assert 'warmline_webhook_deliveries_total{outcome="http_5xx",receiver="ops"} 2.0' in text

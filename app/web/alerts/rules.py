@@ -100,7 +100,7 @@ def router(web: Web) -> APIRouter:
 def told(body: Json) -> Told:
     """The state that a test is of."""
     try:
-        return Told(body.get("state"))
+        return Told(bodies.text(body, "state"))
     except ValueError:
         raise bodies.bad("state", f"state must be one of {', '.join(Told)}.") from None
 
