@@ -7,6 +7,7 @@ read states that still hold.
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,20 +35,21 @@ class GroupState:
 
 def load(connection: Connection, rule_id: str) -> dict[GroupKey, GroupState]:
     """The groups of a rule by key, ascending. Raises ``ValueError`` for what cannot be read."""
-    return load_all(connection, rule_id).get(rule_id, {})
+    query = select(_table).where(_table.c.rule_id == rule_id).order_by(_table.c.group_key)
+    return {row["group_key"]: _read(row) for row in connection.execute(query).mappings()}
 
 
-def load_all(
-    connection: Connection, rule_id: str | None = None
-) -> dict[str, dict[GroupKey, GroupState]]:
-    """The groups of every rule that has some, by rule; of one rule where it is given."""
+def load_all(connection: Connection) -> dict[str, dict[GroupKey, GroupState]]:
+    """The groups of every rule that has some, by rule: for a page that shows them all.
+
+    What cannot be read is left out; its rule has a ``failure`` that says so.
+    """
     query = select(_table).order_by(_table.c.rule_id, _table.c.group_key)
-    if rule_id is not None:
-        query = query.where(_table.c.rule_id == rule_id)
     found: dict[str, dict[GroupKey, GroupState]] = {}
     for row in connection.execute(query).mappings():
-        found.setdefault(row["rule_id"], {})[row["group_key"]] = _read(row)
-    return dict(found)
+        with contextlib.suppress(ValueError):
+            found.setdefault(row["rule_id"], {})[row["group_key"]] = _read(row)
+    return found
 
 
 def save(

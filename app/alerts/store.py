@@ -167,13 +167,12 @@ def change_rule(
     dispatch: Dispatch,
 ) -> StoredRule:
     """As ``update_rule`` says, of a rule that was read with ``lock``."""
-    definition = definition_of(rule)
-    if definition == stored.definition:
+    if _same(stored, rule):
         return stored
     changed = replace(
         stored,
         name=rule.name,
-        definition=definition,
+        definition=definition_of(rule),
         version=stored.version + 1,
         enabled=rule.enabled,
         evaluated_until=stored.evaluated_until if stored.enabled else now,
@@ -209,6 +208,14 @@ def definition_of(rule: Rule) -> str:
     return json.dumps(
         rule.as_dict(), sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False
     )
+
+
+def _same(stored: StoredRule, rule: Rule) -> bool:
+    """Compared as rules: a later version may write the same one with more words."""
+    try:
+        return stored.rule() == rule
+    except (ValueError, BadRuleError):
+        return False
 
 
 def _read_for_change(connection: Connection, rule_id: str) -> StoredRule:

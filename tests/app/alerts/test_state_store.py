@@ -75,3 +75,11 @@ def test_what_cannot_be_read_is_an_error_and_no_fresh_state(
         connection.execute(update(tables.states).values(memory=memory))
     with pytest.raises(ValueError):
         load(engine, rule_id)
+
+
+def test_one_state_that_cannot_be_read_hides_no_other(engine: Engine, rule_id: str) -> None:
+    save(engine, rule_id, {}, {"{}": FIRES, "a": QUIET})
+    with engine.begin() as connection:
+        broken = tables.states.c.group_key == "a"
+        connection.execute(update(tables.states).where(broken).values(memory="{}"))
+        assert state_store.load_all(connection) == {rule_id: {"{}": FIRES}}
