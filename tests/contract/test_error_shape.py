@@ -28,13 +28,33 @@ CASES = {
 }
 
 
-def assert_error(answer, status):
+ALERTS = "/api/alerts"
+LISTS = [f"alerts/{name}" for name in ("rules", "receivers", "deliveries", "events", "silences")]
+BODIES = {
+    "no JSON": ("POST", f"{ALERTS}/rules", "{", 400, None),
+    "no object": ("POST", f"{ALERTS}/rules", "[]", 400, None),
+    "too large": ("POST", f"{ALERTS}/rules", " " * 65_537, 413, None),
+    "not a rule": ("POST", f"{ALERTS}/rules", '{"name": "x"}', 422, "signal"),
+    "unknown field": ("POST", f"{ALERTS}/silences", '{"until": 1}', 422, "until"),
+    "not a receiver": ("POST", f"{ALERTS}/receivers", '{"name": 3}', 422, "name"),
+    "no such rule": ("PUT", f"{ALERTS}/rules/none", "{}", 404, None),
+    "no such receiver": ("PUT", f"{ALERTS}/receivers/none", "{}", 404, None),
+    "no such delivery": ("POST", f"{ALERTS}/deliveries/none/replay", "{}", 404, None),
+    "no such silence": ("DELETE", f"{ALERTS}/silences/none", "", 404, None),
+    "no receiver here": ("GET", f"{ALERTS}/received", "", 404, None),
+    "unknown parameter": ("GET", f"{ALERTS}/events?x=1", "", 400, None),
+    "no rule to test": ("POST", f"{ALERTS}/backtest", "{}", 422, "rule"),
+}
+
+
+def assert_error(answer, status, field=None):
     assert answer.status_code == status
     assert answer.headers["content-type"] == "application/json"
     body = answer.json()
     assert set(body) == {"error"}
     error = body["error"]
-    assert set(error) == {"code", "message", "hint"}
+    assert set(error) == {"code", "message", "hint"} | ({"field"} if field else set())
+    assert error.get("field") == field
     assert error["code"].replace("_", "").isalpha()
     assert error["message"].endswith((".", "'"))
     assert error["hint"] is None or error["hint"]
@@ -61,7 +81,17 @@ def test_every_error_has_the_one_shape(site, case):
     assert_error(site.client.request(method, path, headers=given), status)
 
 
-@pytest.mark.parametrize("path", ["/", "/api/summary", "/api/requests.csv", "/metrics", "/docs"])
+@pytest.mark.parametrize("case", BODIES.values(), ids=BODIES)
+def test_a_body_at_fault_has_it_and_names_the_field(site, case):
+    method, path, body, status, field = case
+    headers = OWN | {"content-type": "application/json"}
+    assert_error(site.client.request(method, path, content=body, headers=headers), status, field)
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/api/summary", "/api/requests.csv", "/metrics", "/docs", "/alerts", "/api/alerts/rules"],
+)
 def test_a_missing_token_has_it_too(locked, path):
     assert_error(locked.client.get(path), 401)
 
@@ -69,17 +99,20 @@ def test_a_missing_token_has_it_too(locked, path):
 def test_a_closed_ledger_has_it_too(tmp_path):
     opened = open_site(tmp_path)
     engine, opened.web.engine = opened.web.engine, None
-    for path in ("summary", "requests", "requests.csv", "dimensions", "charts/modes"):
+    alerts, opened.web.alerts = opened.web.alerts, None
+    for path in ("summary", "requests", "requests.csv", "dimensions", "charts/modes", *LISTS):
         assert_error(opened.client.get(f"/api/{path}"), 503)
-    opened.web.engine = engine
+    opened.web.engine, opened.web.alerts = engine, alerts
     opened.close()
 
 
 def test_a_broken_ledger_has_it_too(tmp_path):
     opened = open_site(tmp_path)
     with opened.engine.begin() as connection:
-        connection.exec_driver_sql("DROP TABLE turns")
-    for path in ("summary", "requests", "requests.csv", "dimensions", "charts/modes"):
+        for table in ("turns", "alert_states", "alert_rules", "alert_receivers", "alert_attempts",
+                      "alert_deliveries", "alert_events", "alert_silences"):  # fmt: skip
+            connection.exec_driver_sql(f"DROP TABLE {table}")
+    for path in ("summary", "requests", "requests.csv", "dimensions", "charts/modes", *LISTS):
         assert_error(opened.client.get(f"/api/{path}"), 503)
     opened.close()
 
