@@ -81,7 +81,11 @@ def test_a_secret_of_24_to_64_bytes_is_one(size: int) -> None:
     [
         *(secret_of(23), secret_of(65), "whsec_", "", "canary", "canary" + SECRET),
         *(SECRET.removeprefix("whsec_"), SECRET[:-6] + "-" + SECRET[-6:], SECRET + "é"),
-        *(SECRET[:20] + "\n" + SECRET[20:], "whsec_ " + SECRET[6:]),
+        *(
+            SECRET[:20] + "\n" + SECRET[20:],
+            "whsec_ " + SECRET[6:],
+            SECRET[:20] + "-_-_" + SECRET[20:],
+        ),
     ],
 )
 def test_what_is_no_secret_is_refused_without_being_shown(secret: str) -> None:

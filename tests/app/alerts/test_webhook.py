@@ -274,14 +274,37 @@ async def test_an_endless_answer_is_cut_off() -> None:
     assert (200, "delivered", "x" * 1_024) == (result.status, result.outcome, result.response)
 
 
-@pytest.mark.parametrize("status", [200, 503])
-async def test_a_body_that_drips_counts_by_its_status(status: int) -> None:
+@pytest.mark.parametrize(("status", "outcome"), [(200, "delivered"), (503, "HTTP 503")])
+async def test_a_body_that_drips_counts_by_its_status(
+    status: int, outcome: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The time is up while the body is read; what has come until then is kept."""
+    reading = webhook._beginning
+
+    def hurried(response: aiohttp.ClientResponse, _: float):
+        return reading(response, asyncio.get_running_loop().time() + 0.05)
+
+    monkeypatch.setattr(webhook, "_beginning", hurried)
     head = f"HTTP/1.1 {status} X\r\nContent-Length: 900\r\n\r\n".encode()
-    async with serving(answering(head, b"wait", b" for it", hang=True)) as url:
-        result = await post(url, timeout=0.3)
-    assert status == result.status
-    assert "delivered" if status == 200 else "HTTP 503" == result.outcome
-    assert "wait for it" == result.response
+    async with serving(answering(head + b"wait for it", hang=True)) as url:
+        result = await post(url)
+    assert (status, outcome, "wait for it") == (result.status, result.outcome, result.response)
+
+
+async def test_the_time_of_an_attempt_includes_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    deadlines = []
+    reading = webhook._beginning
+
+    def noted(response: aiohttp.ClientResponse, deadline: float):
+        deadlines.append(deadline)
+        return reading(response, deadline)
+
+    monkeypatch.setattr(webhook, "_beginning", noted)
+    async with receiving() as receiver:
+        began = asyncio.get_running_loop().time()
+        await post(receiver.url, timeout=20)
+        ended = asyncio.get_running_loop().time()
+    assert began + 20 <= deadlines[0] <= ended + 20
 
 
 async def test_a_body_that_breaks_off_counts_by_its_status() -> None:
