@@ -111,6 +111,13 @@ class Evaluator:
         self._clock = clock
         self._teller = Teller(engine, receivers=receivers, base_url=base_url, new_id=new_id)
         self._on_queued = on_queued
+        self._late: set[str] = set()
+        """Rules whose evaluation waits for the database; the log has said so."""
+        self._closed = False
+
+    def close(self) -> None:
+        """Begin nothing more; a ``tick`` that is under way ends soon. From any thread."""
+        self._closed = True
 
     def tick(self) -> int:
         """Evaluate every rule at every instant that is due; returns how many evaluations.
@@ -123,12 +130,15 @@ class Evaluator:
             try:
                 if not _is_due(stored, now):
                     continue
-                while result := self._evaluate(stored.id, now):
+                while not self._closed and (result := self._evaluate(stored.id, now)):
                     evaluations += result.evaluations
+                self._late.discard(stored.id)
             except _OvertakenError:
                 continue
             except _PASSES as error:
-                logger.warning("rule %s is evaluated later: %s", stored.id, describe(error))
+                if stored.id not in self._late:
+                    logger.warning("rule %s is evaluated later: %s", stored.id, describe(error))
+                self._late.add(stored.id)
             except Exception as error:
                 logger.error("rule %s: %s", stored.id, describe(error))
         return evaluations
@@ -140,7 +150,13 @@ class Evaluator:
             return None
         dispatch = self._teller.dispatch()
         result = self._result(snapshot, now, dispatch)
-        self._write(snapshot, result, now, dispatch)
+        try:
+            self._write(snapshot, result, now, dispatch)
+        except (_OvertakenError, *_PASSES):
+            raise
+        except Exception as error:
+            result = _failed(snapshot, result.until, error)
+            self._write(snapshot, result, now, dispatch)
         if result.letters:
             self._on_queued()
         return result

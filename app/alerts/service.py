@@ -132,6 +132,7 @@ class Alerts:
     async def aclose(self) -> None:
         """The evaluation ends first: what it has written by then lies in the outbox."""
         self._stop.set()
+        self.evaluator.close()
         await self._evaluating.aclose(grace=CLOSE_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
         await self.courier.aclose()

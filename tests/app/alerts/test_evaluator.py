@@ -278,6 +278,38 @@ def test_a_locked_database_changes_nothing_and_the_next_tick_goes_on(
     assert messages(engine) == [("firing", "ops")]
 
 
+def test_a_database_that_stays_locked_is_logged_once(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    begin(engine)
+    live = make_evaluator(engine, minute(1))
+    locked = OperationalError("", {}, sqlite3.OperationalError("locked"))
+    with monkeypatch.context() as patched:
+        patched.setattr(measures, "windows", failing(locked))
+        live.tick()
+        live.tick()
+    assert len([record for record in caplog.records if "later" in record.message]) == 1
+    assert live.tick() == 1
+
+
+def test_a_closed_evaluator_ends_a_long_catch_up_after_the_part_it_is_at(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = begin(engine)
+    live = make_evaluator(engine, minute(10))
+    monkeypatch.setattr(evaluator, "CHUNK", 4)
+    read = measures.windows
+
+    def windows(*given: Any) -> Any:
+        live.close()
+        return read(*given)
+
+    monkeypatch.setattr(measures, "windows", windows)
+    assert live.tick() == 4
+    assert live.tick() == 0
+    assert store.get_rule(engine, rule.id).evaluated_until == START_MS + 4 * MINUTE
+
+
 def test_states_that_cannot_be_read_are_left_alone(engine: Engine) -> None:
     """An alert that was told must not be forgotten because a program was older."""
     rule = begin(engine)

@@ -138,17 +138,20 @@ def test_those_who_send_are_told_that_something_waits(engine: Engine) -> None:
 
 
 def test_states_and_messages_are_written_together_or_not_at_all(engine: Engine) -> None:
+    """What cannot be written is a failed evaluation, which the next one makes good."""
     rule = begin(engine)
     write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, bad=1)
 
     def refuse(_prefix: str) -> str:
-        raise RuntimeError("killed here")
+        raise RuntimeError
 
     make_evaluator(engine, minute(1), new_id=refuse).tick()
-    assert (messages(engine), moves(engine)) == ([], [])
-    assert store.get_rule(engine, rule.id).evaluated_until == START_MS
-    make_evaluator(engine, minute(1)).tick()
+    assert (messages(engine), moves(engine)) == ([], [(1, "inactive", "error")])
+    assert (store.get_rule(engine, rule.id).failure or "").startswith("RuntimeError")
+    make_evaluator(engine, minute(2)).tick()
     assert messages(engine) == [("firing", "ops")]
+    assert moves(engine)[1:] == [(2, "error", "inactive"), (2, "inactive", "firing")]
 
 
 def test_events_hold_the_reading_and_its_window(engine: Engine) -> None:
