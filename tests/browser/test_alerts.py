@@ -412,3 +412,28 @@ def test_what_was_typed_is_not_thrown_away_unasked(open_page, alerts):
     question.get_by_role("button", name="Throw away").click()
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(page.get_by_role("button", name="New silence")).to_be_focused()
+
+
+def test_the_demo_shows_what_its_own_receiver_got(open_page, servers, tmp_path):
+    body = {"type": "cache.alert.firing", "data": {"value": 0.42}}
+    got = {"at": "2027-01-15T07:59:00.000Z", "webhook_id": "msg_1", "verified": True}
+    got |= {"type": body["type"], "title": "Mismatches <i>fires</i>", "body": body}
+    alerts = servers.enter_context(alerting(tmp_path, received=lambda: [got]))
+    page = opened(open_page, alerts)
+    section = page.get_by_role("region", name="What the built-in receiver got")
+    expect(section).to_contain_text("Mismatches <i>fires</i>")
+    expect(section).to_contain_text("cache.alert.firing")
+    expect(section).to_contain_text("Signature verified")
+    section.get_by_text("Body", exact=False).first.click()
+    expect(section.get_by_role("region", name="Body 1")).to_contain_text('"value": 0.42')
+
+
+def test_elsewhere_nobody_asks_for_what_a_built_in_receiver_got(open_page, alerts):
+    page, _ = open_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{alerts.url}/alerts")
+    expect(page.get_by_role("main")).to_have_attribute("aria-busy", "false")
+    assert any(url.endswith("/api/alerts/rules") for url in asked)
+    assert [] == [url for url in asked if url.endswith("/received")]
+    expect(page.get_by_role("heading", name="What the built-in receiver got")).to_be_hidden()

@@ -19,6 +19,7 @@ from app.ledger.rows import TurnRow, to_ms
 from app.ledger.writer import write_rows
 from app.main import Service, create_app
 from app.settings import load
+from app.web.web import Received
 from tests.support.clock import ManualClock
 from tests.support.receiver import Answer, Receiver, receiving
 
@@ -48,16 +49,18 @@ class AlertServer:
 
 
 @contextmanager
-def alerting(folder: Path, *script: Answer | int, toml: str = "") -> Iterator[AlertServer]:
-    """``script``: how the receiver answers; ``toml``: more of the settings file. Addresses on
-    127.0.0.1 are allowed."""
+def alerting(
+    folder: Path, *script: Answer | int, toml: str = "", received: Received | None = None
+) -> Iterator[AlertServer]:
+    """``script``: how the receiver answers; ``toml``: more of the settings file; ``received``: what
+    a receiver of the process itself got, as in the demo. Addresses on 127.0.0.1 are allowed."""
     config = folder / "warmline.toml"
     config.write_text(
         f'database = "{folder / "ledger.db"}"\nupstream = "{UPSTREAM}"\n'
         f'webhook_private_hosts = ["127.0.0.1"]\n{toml}'
     )
     clock = ManualClock()
-    app = create_app(load(config=config, environ={}), clock=clock)
+    app = create_app(load(config=config, environ={}), clock=clock, received=received)
     ready, found = threading.Event(), []
 
     async def run(listener: socket.socket) -> None:

@@ -45,6 +45,14 @@ const CAUSES = /** @type {Record<string, string>} */ ({
   deleted: "the rule was deleted",
 });
 
+/** From what needs somebody to what needs nobody. */
+const URGENCY = ["firing", "recovering", "pending", "error", "no_data", "inactive", "paused"];
+
+/** The most urgent group first. @param {any} one @param {any} other */
+export function byUrgency(one, other) {
+  return URGENCY.indexOf(one.state) - URGENCY.indexOf(other.state);
+}
+
 /** @param {string} state */
 export function stateWord(state) {
   return STATES[state]?.[0] ?? state;
@@ -92,10 +100,9 @@ export function span(text) {
   return match ? `${match[1]}\u202f${UNITS[match[2]]}` : text;
 }
 
-/** What stands after a value: what it is, and beyond what it fires. @param {any} rule its definition @param {Signal | undefined} signal */
+/** What stands after a value: beyond what it fires. @param {any} rule its definition @param {Signal | undefined} signal */
 export function threshold(rule, signal) {
-  const name = signal?.title ?? rule.signal;
-  return `${name.charAt(0).toLowerCase()}${name.slice(1)} over ${span(rule.window)}; fires ${signal?.rises === false ? "below" : "above"} ${level(rule.threshold, signal?.unit ?? "")}`;
+  return `fires ${signal?.rises === false ? "below" : "above"} ${level(rule.threshold, signal?.unit ?? "")} over ${span(rule.window)}`;
 }
 
 /** A threshold beyond which a rule fires, in words. @param {any} rule its definition @param {Signal | undefined} signal */

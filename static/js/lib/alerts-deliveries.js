@@ -117,7 +117,7 @@ function attempts(log) {
   return h("ol", { class: "attempts" }, ...log.map((one) => {
     const item = h("li", {}, h("p", {},
       h("strong", {}, `Attempt ${integer(one.attempt)}`), ` ${moment(one.started_at)}: `,
-      one.status ? `status ${one.status}` : "no answer", one.outcome ? `, ${one.outcome}` : "", one.duration_ms !== null && `, ${milliseconds(one.duration_ms)}`));
+      one.outcome ?? (one.status ? `HTTP ${one.status}` : "no answer"), one.duration_ms !== null && `, ${milliseconds(one.duration_ms)}`));
     if (one.response) add(item, h("pre", { tabindex: 0, role: "region", "aria-label": `Answer to attempt ${one.attempt}, its first kilobyte` }, one.response));
     return item;
   }));

@@ -70,7 +70,7 @@ function alert(rule, group, signals, silence) {
       group.silenced && h("span", { class: "tag unknown" }, icon("silence"), "Silenced")),
     h("p", { class: "fire-value" },
       h("strong", {}, group.reading ? amount(group.reading.value, unit) : "–"),
-      ` ${threshold(rule.definition, signal)}`, group.peak !== null && `, worst ${amount(group.peak, unit)}`),
+      ` now, ${threshold(rule.definition, signal)}`, group.peak !== null && `, worst ${amount(group.peak, unit)}`),
     group.reading?.sentence && h("p", { class: "muted" }, regrouped(group.reading.sentence)),
     h("p", { class: "muted" }, "Firing since ", when(group.started_at),
       group.told ? "; receivers were told." : rule.definition.receivers.length ? "; receivers were not told." : "; the rule has no receivers."),

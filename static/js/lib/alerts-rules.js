@@ -125,7 +125,7 @@ function groupBox(rule, group, signal, act) {
   const [rows, csv] = [local(group.links?.rows), local(group.links?.csv)];
   const key = `rule-${rule.id}-${group.key}`;
   /** @type {[string, import("./dom.js").Child][]} */
-  const facts = [["in this state", group.since ? when(group.since) : "always"]];
+  const facts = [["in this state since", group.since ? when(group.since) : "from the start"]];
   if (reading) {
     facts.push(["value", amount(reading.value, unit)]);
     if (rule.definition.confidence === "wilson") facts.push([signal?.rises === false ? "at most, proven" : "at least, proven", amount(reading.bound, unit)]);

@@ -3,7 +3,7 @@
 
 import { openRuleForm, openRulePreview, PRESET } from "../lib/alert-form.js";
 import { openTestForm } from "../lib/alert-test.js";
-import { groupWords, stateWord } from "../lib/alert-words.js";
+import { byUrgency, groupWords, stateWord } from "../lib/alert-words.js";
 import { drawDeliveries, openDelivery } from "../lib/alerts-deliveries.js";
 import { drawFiring, firing } from "../lib/alerts-firing.js";
 import { drawHistory, drawReceived } from "../lib/alerts-history.js";
@@ -44,7 +44,7 @@ async function load() {
     serverSays(ruled.as_of);
     signals = new Map(ruled.signals.map((/** @type {any} */ signal) => [signal.name, signal]));
     // a rule that this version cannot read may lack fields: it is shown with what is wrong
-    rules = ruled.rules.map((/** @type {any} */ rule) => ({ ...rule, definition: { ...PRESET, name: rule.id, ...rule.definition } }));
+    rules = ruled.rules.map((/** @type {any} */ rule) => ({ ...rule, groups: rule.groups.toSorted(byUrgency), definition: { ...PRESET, name: rule.id, ...rule.definition } }));
     receivers = received.receivers;
     privateHosts = received.private_hosts ?? [];
     byId("board").hidden = false;
