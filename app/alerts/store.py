@@ -181,7 +181,12 @@ def change_rule(
     )
     values = {name: getattr(changed, name) for name in _COLUMNS if name != "id"}
     connection.execute(update(_table).where(_table.c.id == rule.id).values(values))
-    before = state_store.load(connection, rule.id)
+    try:
+        before = state_store.load(connection, rule.id)
+    except ValueError:
+        # They stay as they are, and its next evaluation says so; the edit itself is sound.
+        logger.warning("the states of rule %s cannot be read", rule.id)
+        return changed
     ended = endings.of_edit(rule, before, now, dispatch)
     state_store.save(connection, rule.id, before, ended.states)
     ended.write(connection)

@@ -246,6 +246,16 @@ def test_a_rule_that_cannot_be_read_can_be_corrected(engine: Engine) -> None:
     assert states_of(engine, rule) == {"{}": State.FIRING}
 
 
+def test_states_that_cannot_be_read_keep_nobody_from_editing_the_rule(engine: Engine) -> None:
+    rule = firing(engine)
+    with engine.begin() as connection:
+        connection.execute(tables.states.update().values(memory="{}"))
+    edited = make_rule(threshold=0.3)
+    assert store.update_rule(engine, edited, LATER, teller=make_teller(engine)).rule() == edited
+    store.delete_rule(engine, rule.id, LATER, teller=make_teller(engine))
+    assert store.all_rules(engine) == []
+
+
 def test_rules_of_the_file_are_read_only(engine: Engine) -> None:
     rule = make_rule(id="file-a")
     with engine.begin() as connection:
