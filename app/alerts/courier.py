@@ -15,7 +15,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Protocol
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Engine
 
@@ -31,10 +32,14 @@ from app.tasks import Tasks, describe
 
 logger = logging.getLogger(__name__)
 
+T = TypeVar("T")
+
 AT_ONCE = 16
 """Sends at the same time."""
 AT_ONCE_EACH = 4
 """Of these, to one receiver."""
+THREADS = 4
+"""Calls of the database at the same time."""
 LEASE = 120.0
 """Seconds after which a claim may be taken over: longer than any send may take."""
 UNKNOWN_AFTER = 86_400_000
@@ -93,6 +98,9 @@ class Courier:
         self._lease = lease
         self._poll = poll
         self._pause = pause
+        # Not the loop's own threads, in which the upstreams' names are looked up: a database that
+        # hangs must not take them from the turns.
+        self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="alerts-delivery")
         self._tasks = Tasks()
         self._sends: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
@@ -142,6 +150,11 @@ class Courier:
         async with self._claiming:  # what was just claimed is still begun
             pass
         await self._tasks.aclose(grace=grace)
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, call: Callable[..., T], /, *arguments: Any) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, call, *arguments)
 
     # Beginning
 
@@ -150,7 +163,7 @@ class Courier:
             limit = AT_ONCE - len(self._sends)
             if self._closing or limit < 1:
                 return 0
-            found = await asyncio.to_thread(self._claim, limit, Counter(self._busy))
+            found = await self._in_thread(self._claim, limit, Counter(self._busy))
             for claimed, version in found:
                 self._busy[claimed.receiver_id] += 1
                 name = f"alert-delivery-{claimed.number}"
@@ -200,14 +213,14 @@ class Courier:
 
             await self._insist(settle, deadline)
             if then.gone:
-                await asyncio.to_thread(self._close_down, claimed.receiver_id, version, now)
+                await self._in_thread(self._close_down, claimed.receiver_id, version, now)
         finally:
             self._busy[claimed.receiver_id] -= 1
             self._wanted.set()
 
     async def _attempt(self, claimed: Claimed) -> Result:
         try:
-            endpoint = await asyncio.to_thread(self._receivers.endpoint, claimed.receiver_id)
+            endpoint = await self._in_thread(self._receivers.endpoint, claimed.receiver_id)
         except UnreadableError as error:
             return unsent(error.outcome)
         except AddressRefusedError as error:
@@ -231,7 +244,7 @@ class Courier:
         pause = _FIRST_PAUSE
         while True:
             try:
-                await asyncio.to_thread(settle)
+                await self._in_thread(settle)
             except Exception as error:
                 self._fails(error)
                 if self._clock.monotonic() >= deadline:

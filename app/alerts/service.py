@@ -135,7 +135,11 @@ class Alerts:
         self.evaluator.close()
         await self._evaluating.aclose(grace=CLOSE_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
-        await self.courier.aclose()
+        try:
+            async with asyncio.timeout(CLOSE_SECONDS):
+                await self.courier.aclose()
+        except TimeoutError:
+            logger.warning("the database does not answer: deliveries are left to their next start")
         await self._delivering.aclose(grace=1.0)
 
     async def _evaluate(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import logging
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from sqlalchemy import Engine
@@ -219,3 +220,24 @@ async def test_at_the_end_what_hangs_is_cut_off_and_sent_again_by_another(
         assert 1 == await make(Directory(a=receiver)).deliver_due()
         assert [delivery_id] * 2 == receiver.ids
     assert ["delivered"] == states(engine, delivery_id)
+
+
+class Recording(ThreadPoolExecutor):
+    """The threads in which the event loop looks names up, among others."""
+
+    def __init__(self) -> None:
+        super().__init__(1)
+        self.taken: list[object] = []
+
+    def submit(self, call, /, *arguments, **options):
+        self.taken.append(call)
+        return super().submit(call, *arguments, **options)
+
+
+async def test_no_thread_is_taken_in_which_turns_look_up_their_upstreams(engine, clock, make: Make):
+    threads = Recording()
+    asyncio.get_running_loop().set_default_executor(threads)
+    async with receiving(410, clock=clock) as receiver:
+        put(engine, Party("a"))
+        assert 1 == await make(Directory(a=receiver)).deliver_due()
+    assert [] == threads.taken
