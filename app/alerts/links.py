@@ -29,7 +29,8 @@ def offending(rule: Rule, labels: Mapping[str, str], start: int, end: int) -> Fi
 
     A weight of tokens counts less than these rows where their usage is unknown: the grammar of
     filters has no word for that. Nor has it one for the group ``other``, whose rows are those of
-    no group that is watched by itself: its filter is that of the whole rule.
+    no group that is watched by itself: its filter is that of the whole rule. A link cannot carry a
+    label of nothing but blanks, which the grammar takes for none.
     """
     view = rule.view(max(start, 0), end)
     if not labels or set(labels.values()) != {OTHER}:
