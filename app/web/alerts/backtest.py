@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from app.alerts import backtest, report, rules, store
 from app.alerts.rules import Rule
@@ -13,6 +13,7 @@ from app.ledger import filters
 from app.ledger.filters import Filter
 from app.ledger.rows import iso
 from app.web.alerts import bodies
+from app.web.alerts.bench import Bench, Progress
 from app.web.alerts.bodies import Body, Json, takes
 from app.web.answers import JsonAnswer
 from app.web.web import Web
@@ -24,15 +25,22 @@ NAMELESS = "Without a name"
 def router(web: Web) -> APIRouter:
     api = APIRouter(prefix="/api/alerts", tags=["alerts"])
 
+    bench = Bench()
+
     @api.post("/backtest", openapi_extra=takes(*FIELDS))
-    def run(body: Body) -> JsonAnswer:
+    async def run(request: Request, body: Body) -> JsonAnswer:
         """Evaluate `rule` (a definition) or the rule with this `id` at every instant of a time."""
         bodies.only(body, *FIELDS)
-        now = web.clock.now()
-        view = _view(body, now)
-        rule = _rule(web, body)
-        found = backtest.run(web.ledger, rule, view.start, min(view.end, int(now * 1_000)))
-        return JsonAnswer(answer(rule, found, view))
+
+        def work(progress: Progress) -> JsonAnswer:
+            now = web.clock.now()
+            view = _view(body, now)
+            rule = _rule(web, body)
+            end = min(view.end, int(now * 1_000))
+            found = backtest.run(web.ledger, rule, view.start, end, progress=progress)
+            return JsonAnswer(answer(rule, found, view))
+
+        return await bench.run(request, work)
 
     return api
 
