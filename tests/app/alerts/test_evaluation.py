@@ -122,6 +122,15 @@ def test_a_group_that_waits_to_be_told_takes_nobody_a_place():
     assert set(outcome.memories) == {*crowd, model("zz")}
 
 
+def test_a_group_that_comes_back_before_its_end_was_told_begins_anew():
+    rule = rule_of(group_by=["model"])
+    key = model("a")
+    windows = [one("breach", key), {}, {}, {}, {}, one("clear", key)]
+    back = fold(rule, windows, lambda labels, at: at > 0)[-1].memories[key]
+    assert (back.state, back.since, back.told) == (State.INACTIVE, None, Told.FIRING)
+    assert (back.started_at, back.ended_at) == (0, 3 * MINUTE)
+
+
 def test_the_group_other_fires_and_ends_like_any():
     rule = rule_of(group_by=["model"])
     crowd = {model(f"m{n:02d}"): MEASURES["clear"] for n in range(49)}

@@ -103,6 +103,10 @@ def test_other_stays_while_it_is_tracked_without_rows():
     assert place([OTHER], {}, RULE) == {OTHER: Measure()}
 
 
+def test_other_takes_nobody_a_place():
+    assert place([OTHER], many(49), RULE) == many(49) | {OTHER: Measure()}
+
+
 def test_a_model_that_is_itself_called_other_is_among_the_others():
     placed = place([], many(60) | {OTHER: Measure(rows=7)}, RULE)
     assert placed[OTHER].rows == sum(1 + n for n in range(11)) + 7

@@ -2,6 +2,7 @@
 of the same rules; ``test_notices`` is about who is told."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -178,6 +179,23 @@ def test_a_group_that_is_gone_ends_inactive_and_is_forgotten():
     assert not states.forgotten(rule_of(), walk(rule_of(), "absent absent absent absent")[0])
 
 
+def test_a_group_that_could_not_be_judged_shows_it_until_it_is_gone():
+    rule = rule_of(group_by=["model"])
+    assert path(walk(rule, "lacking absent absent absent")[1]) == [
+        (0, "no_data", "lacking"),
+        (3, "inactive", "gone"),
+    ]
+
+
+def test_a_group_that_comes_back_before_its_end_was_told_begins_anew():
+    rule = rule_of(group_by=["model"])
+    told, _ = states.notify(rule, walk(rule, "breach")[0], 0, silenced=False)
+    gone, _ = walk(rule, "absent absent absent", told, start=1)
+    back = states.come_back(replace(gone, state=State.NO_DATA))
+    assert (back.state, back.since, back.absent) == (State.INACTIVE, None, 0)
+    assert (back.told, back.started_at, back.ended_at) == (told.told, 0, 3 * MINUTE)
+
+
 @pytest.mark.parametrize("policy", ["no_data", "ok", "keep_last"])
 def test_a_gone_group_that_never_could_be_judged_is_forgotten_too(policy):
     rule = rule_of(group_by=["model"], no_data=policy)
@@ -238,6 +256,15 @@ def test_any_row_ends_an_alert_for_want_of_rows(rows):
         (0, "pending", "absent"),
         (1, "inactive", "fell_back"),
         (2, "pending", "absent"),
+    ]
+
+
+def test_an_alert_for_want_of_rows_that_is_over_has_no_say_any_more():
+    assert path(walk(rule_of(no_data="alerting"), "absent lacking lacking lacking clear")[1]) == [
+        (0, "firing", "absent"),
+        (1, "inactive", "cleared"),
+        (2, "no_data", "lacking"),
+        (4, "inactive", "judged"),
     ]
 
 
