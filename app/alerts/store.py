@@ -12,6 +12,7 @@ import json
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, insert, select, update
@@ -47,7 +48,13 @@ class StoredRule:
 
     def rule(self) -> Rule:
         """Raises ``BadRuleError`` or ``ValueError`` where this version cannot read it."""
-        return rules.parse(json.loads(self.definition), id=self.id)
+        return _parsed(self.definition, self.id)
+
+
+@lru_cache(maxsize=1_024)
+def _parsed(definition: str, rule_id: str) -> Rule:
+    """Kept, because every rule is looked at each second, and changes seldom."""
+    return rules.parse(json.loads(definition), id=rule_id)
 
 
 def all_rules(engine: Engine, *, enabled_only: bool = False) -> list[StoredRule]:

@@ -172,6 +172,18 @@ def test_instants_older_than_a_day_are_skipped_and_the_state_is_kept(engine: Eng
     assert state_of(engine, rule).memory.state is State.FIRING
 
 
+def count_claims(engine: Engine) -> list[str]:
+    """A list that grows with every transaction that owns an evaluation."""
+    claims: list[str] = []
+
+    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
+        if statement.startswith("UPDATE alert_rules"):
+            claims.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    return claims
+
+
 def test_a_long_catch_up_is_written_in_parts(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -179,27 +191,24 @@ def test_a_long_catch_up_is_written_in_parts(
     begin(engine)
     for number in range(10):
         write(engine, START_MS + number * MINUTE, bad=1)
-    claims = []
-
-    def note(_connection: Any, _cursor: Any, statement: str, *_rest: Any) -> None:
-        if statement.startswith("UPDATE alert_rules"):
-            claims.append(statement)
-
-    event.listen(engine, "before_cursor_execute", note)
+    claims = count_claims(engine)
     assert make_evaluator(engine, minute(10)).tick() == 10
     assert len(claims) == 3
     assert messages(engine) == [("firing", "ops")]
 
 
-def test_a_part_ends_early_when_it_has_much_to_tell(
-    engine: Engine, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("bound", ["CHUNK_LETTERS", "CHUNK_TRANSITIONS"])
+def test_a_part_ends_early_when_it_has_much_to_write(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
-    monkeypatch.setattr(evaluator, "CHUNK_LETTERS", 1)
+    monkeypatch.setattr(evaluator, bound, 2)
     begin(engine)
     write(engine, START_MS, bad=1)
     write(engine, START_MS + MINUTE, good=1)
     write(engine, START_MS + 2 * MINUTE, bad=1)
+    claims = count_claims(engine)
     assert make_evaluator(engine, minute(3)).tick() == 3
+    assert len(claims) == 2
     assert [told for told, _ in messages(engine)] == ["firing", "resolved", "firing"]
 
 

@@ -8,6 +8,7 @@ from app.alerts import event_store, silences, state_store, store, tables
 from app.alerts.groups import key_of
 from app.alerts.records import Observation
 from app.alerts.rules import Rule
+from app.ledger.rows import iso
 from tests.support.alerts import (
     MINUTE,
     Directory,
@@ -91,6 +92,33 @@ def test_a_silence_keeps_people_in_peace_and_what_holds_after_it_is_told_once(
     assert messages(engine) == [("firing", "ops")]
 
 
+def test_a_group_that_went_during_a_silence_is_told_of_with_its_last_window(
+    engine: Engine,
+) -> None:
+    rule = begin(engine, group_by=["model"])
+    write(engine, START_MS, bad=1, model="a")
+    make_evaluator(engine, minute(1)).tick()
+    silences.create(
+        engine,
+        id="silence-1",
+        rule_id=rule.id,
+        matchers={"model": "a"},
+        ends_at=START_MS + 10 * MINUTE,
+        now=START_MS + MINUTE,
+    )
+    make_evaluator(engine, minute(8)).tick()
+    last = state_of(engine, rule, model="a").observation
+    assert last is not None
+    assert START_MS + MINUTE < last.at < START_MS + 8 * MINUTE
+    make_evaluator(engine, minute(10)).tick()
+    firing, resolved = bodies(engine)
+    assert ("firing", 1.0) == (firing["state"], firing["value"])
+    assert ("resolved", None) == (resolved["state"], resolved["value"])
+    assert resolved["window"] == {"from": iso(last.window_start), "to": iso(last.window_end)}
+    with engine.connect() as connection:
+        assert state_store.load(connection, rule.id) == {}
+
+
 def test_the_end_is_told_to_those_who_were_told_of_the_beginning(engine: Engine) -> None:
     rule = begin(engine, receivers=["ops", "night"])
     write(engine, START_MS, bad=1)
@@ -123,6 +151,7 @@ def test_a_message_says_what_was_read(engine: Engine) -> None:
     (body,) = bodies(engine)
     assert (0.75, 3, 4) == (body["value"], body["numerator"], body["denominator"])
     assert ("inactive", "firing") == (body["previous_state"], body["state"])
+    assert body["cause"] == "crossed"
     assert len(body["sample_request_ids"]) == 3
 
 
