@@ -437,3 +437,31 @@ def test_elsewhere_nobody_asks_for_what_a_built_in_receiver_got(open_page, alert
     assert any(url.endswith("/api/alerts/rules") for url in asked)
     assert [] == [url for url in asked if url.endswith("/received")]
     expect(page.get_by_role("heading", name="What the built-in receiver got")).to_be_hidden()
+
+
+def test_the_page_looks_anew_every_few_seconds_but_not_while_it_is_hidden(open_page, alerts):
+    page, _ = open_page()
+    asked = []
+    page.on("request", lambda request: asked.append(request.url.removeprefix(alerts.url)))
+    page.clock.install()
+    page.goto(f"{alerts.url}/alerts")
+    expect(page.get_by_role("main")).to_have_attribute("aria-busy", "false")
+    with page.expect_response("**/api/alerts/silences"):
+        page.clock.run_for(5_000)
+    page.wait_for_load_state("networkidle")
+    show(page, hidden=True)
+    before = asked.count("/api/alerts/rules")
+    page.clock.run_for(60_000)
+    assert before == asked.count("/api/alerts/rules")
+    with page.expect_response("**/api/alerts/silences"):
+        show(page, hidden=False)
+
+
+def show(page: Page, *, hidden: bool) -> None:
+    page.evaluate(
+        """hidden => {
+            Object.defineProperty(document, "hidden", { configurable: true, value: hidden });
+            document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )

@@ -77,7 +77,8 @@ export class Preview {
       await this.#show(told, unit);
     } catch (fault) {
       if (isAbort(fault) || signal.aborted) return;
-      this.#nothing(/** @type {Error} */ (fault).message);
+      const { message, hint } = /** @type {{message: string, hint?: string | null}} */ (fault);
+      this.#nothing(regrouped([message, hint].filter(Boolean).join(" ")));
       this.failed(fault, asked);
     }
     this.element.removeAttribute("aria-busy");

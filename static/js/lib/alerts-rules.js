@@ -65,7 +65,7 @@ function standing(rule, one, signal) {
     const { reading } = one;
     if (!reading) return h("p", { class: "muted" }, "Not evaluated yet.");
     const value = reading.lack ? "Not judged." : h("strong", {}, amount(reading.value, signal?.unit ?? ""));
-    return h("p", { class: "standing" }, value, h("span", { class: "muted" }, regrouped(reading.sentence ?? "")), one.silenced && silenced());
+    return h("p", { class: "standing" }, value, " ", h("span", { class: "muted" }, regrouped(reading.sentence ?? "")), one.silenced && " ", one.silenced && silenced());
   }
   if (!rule.groups.length) return h("p", { class: "muted" }, rule.evaluated_until ? "No row in the window, so there is no group yet." : "Not evaluated yet.");
   const counts = new Map();
