@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts.evaluation import evaluate, window
@@ -11,6 +11,8 @@ from app.alerts.signals import Lack, Measure
 from app.alerts.states import MAX_GROUPS, Memory, State, Told
 from tests.support.alerts import MINUTE
 from tests.support.verdicts import MEASURES, path, rule_of
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 POLICIES = ("no_data", "ok", "alerting", "keep_last")
 
@@ -173,7 +175,7 @@ some_rules = st.builds(
 )
 
 
-@settings(max_examples=150)
+@settings(many, max_examples=150)
 @given(rule=some_rules, windows=windows_of, quiet=st.sets(st.tuples(names, st.integers(0, 25))))
 def test_silences_and_backtests_change_no_transition(rule, windows, quiet):
     def silenced(labels, at):
@@ -188,7 +190,7 @@ def test_silences_and_backtests_change_no_transition(rule, windows, quiet):
     assert all(outcome.notices == [] for outcome in tested)
 
 
-@settings(max_examples=150)
+@settings(many, max_examples=150)
 @given(rule=some_rules, windows=windows_of, cut=st.integers(0, 25), random=st.randoms())
 def test_a_restart_and_the_order_of_groups_change_nothing(rule, windows, cut, random):
     """The memories go through JSON, and come back in another order."""
@@ -213,7 +215,7 @@ def test_a_restart_and_the_order_of_groups_change_nothing(rule, windows, cut, ra
         assert keys == sorted(keys)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(many, max_examples=25)
 @given(
     windows=st.lists(st.sets(st.integers(0, 90), max_size=90), max_size=12),
     policy=st.sampled_from(POLICIES),

@@ -1,7 +1,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts import groups
@@ -9,6 +9,8 @@ from app.alerts.groups import ALONE, dedupe_key, key_of, labels_of, other_of, pl
 from app.alerts.signals import Measure
 from app.alerts.states import MAX_GROUPS
 from tests.support.alerts import make_rule
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 RULE = make_rule(group_by=["model"])
 OTHER = other_of(RULE)
@@ -26,7 +28,7 @@ measures = st.builds(
 presents = st.dictionaries(keys, measures, max_size=80)
 
 
-def many(count, rows=1):
+def crowd(count, rows=1):
     return {key_of({"model": f"m{n:03d}"}): Measure(rows=rows + n) for n in range(count)}
 
 
@@ -40,6 +42,7 @@ def test_a_key_is_the_same_in_whatever_order_the_labels_come():
     assert key_of({}) == ALONE == "{}"
 
 
+@many
 @given(labels=st.dictionaries(st.text(), st.text()))
 def test_a_key_reads_back_as_its_labels(labels):
     assert labels_of(key_of(labels)) == labels
@@ -68,14 +71,14 @@ def test_a_rule_that_does_not_group_has_one_group_with_and_without_rows():
 
 
 def test_groups_beyond_the_fiftieth_place_are_added_up_as_other():
-    placed = place([], many(60), RULE)
+    placed = place([], crowd(60), RULE)
     assert len(placed) == MAX_GROUPS == 50
     assert placed[OTHER] == Measure(rows=sum(1 + n for n in range(11)))
 
 
 def test_exactly_forty_nine_groups_need_no_other():
-    assert OTHER not in place([], many(49), RULE)
-    assert OTHER in place([], many(50), RULE)
+    assert OTHER not in place([], crowd(49), RULE)
+    assert OTHER in place([], crowd(50), RULE)
 
 
 def test_groups_with_most_rows_get_the_places_and_among_equals_the_first_names():
@@ -88,9 +91,9 @@ def test_groups_with_most_rows_get_the_places_and_among_equals_the_first_names()
 
 def test_a_tracked_group_keeps_its_place_against_any_newcomer():
     quiet = key_of({"model": "quiet"})
-    placed = place([quiet], many(60, rows=1_000) | {quiet: Measure(rows=1)}, RULE)
+    placed = place([quiet], crowd(60, rows=1_000) | {quiet: Measure(rows=1)}, RULE)
     assert placed[quiet] == Measure(rows=1)
-    assert place([quiet], many(60, rows=1_000), RULE)[quiet] == Measure()
+    assert place([quiet], crowd(60, rows=1_000), RULE)[quiet] == Measure()
 
 
 def test_a_noisy_group_is_measured_apart_from_the_others():
@@ -104,15 +107,16 @@ def test_other_stays_while_it_is_tracked_without_rows():
 
 
 def test_other_takes_nobody_a_place():
-    assert place([OTHER], many(49), RULE) == many(49) | {OTHER: Measure()}
+    assert place([OTHER], crowd(49), RULE) == crowd(49) | {OTHER: Measure()}
 
 
 def test_a_model_that_is_itself_called_other_is_among_the_others():
-    placed = place([], many(60) | {OTHER: Measure(rows=7)}, RULE)
+    placed = place([], crowd(60) | {OTHER: Measure(rows=7)}, RULE)
     assert placed[OTHER].rows == sum(1 + n for n in range(11)) + 7
     assert len(placed) == MAX_GROUPS
 
 
+@many
 @given(presents=st.lists(presents, max_size=5))
 def test_places_are_few_lasting_and_leave_nothing_out(presents):
     """Over windows that follow each other: at most 50, everything counted once, in one order."""
@@ -128,6 +132,7 @@ def test_places_are_few_lasting_and_leave_nothing_out(presents):
         tracked = list(placed)
 
 
+@many
 @given(present=presents, tracked=st.lists(keys, unique=True, max_size=40), random=st.randoms())
 def test_the_order_in_which_groups_come_makes_no_difference(present, tracked, random):
     shuffled = list(present.items())

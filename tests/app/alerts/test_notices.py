@@ -3,13 +3,15 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts import states
 from app.alerts.states import Cause, Memory, Notice, State, Told
 from tests.support.alerts import MINUTE
 from tests.support.verdicts import MEASURES, reading, rule_of, walk
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 
 def play(rule, words, memory=None, *, start=0):
@@ -240,7 +242,7 @@ def letter(notice):
     return {Told.FIRING: "F", Told.NO_DATA: "N", Told.RESOLVED: "R"}[notice.told]
 
 
-@settings(max_examples=400)
+@settings(many, max_examples=400)
 @given(
     happenings=happenings,
     policy=st.sampled_from(["no_data", "ok", "alerting", "keep_last"]),

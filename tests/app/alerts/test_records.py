@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts.records import (
@@ -13,6 +13,8 @@ from app.alerts.records import (
 )
 from app.alerts.signals import Lack, Measure, Reading
 from app.alerts.states import Memory, State, Told
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 times = st.none() | st.integers(0, 2**42)
 numbers = st.none() | st.floats(0, 1e15)
@@ -46,12 +48,14 @@ GOOD_READING = reading_to_dict(
 )
 
 
+@many
 @given(memory=memories)
 def test_a_memory_comes_back_from_json_as_it_was(memory):
     text = json.dumps(memory_to_dict(memory), allow_nan=False)
     assert memory_from_dict(json.loads(text)) == memory
 
 
+@many
 @given(reading=readings, at=wholes, start=wholes, end=wholes)
 def test_a_reading_comes_back_from_json_with_its_window(reading, at, start, end):
     values = reading_to_dict(reading, at=at, window_start=start, window_end=end)

@@ -1,7 +1,7 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts import rules
@@ -9,6 +9,8 @@ from app.alerts.rules import FIELDS, GROUPINGS, LIVE, BadRuleError, NoData, Rule
 from app.alerts.signals import CATALOGUE, Confidence, Signal, Weight
 from app.ledger.filters import UNKNOWN
 from tests.support.rows import START_MS
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 SMALLEST = {"name": "Mismatches", "signal": "mismatch_rate", "threshold": 0.2}
 HOUR = 3_600_000
@@ -234,6 +236,7 @@ def test_durations_are_read_with_their_unit(text, seconds):
     assert parse(pending_for=text).pending_for == seconds
 
 
+@many
 @given(seconds=st.integers(0, 4 * 604_800))
 def test_a_duration_that_was_written_reads_back(seconds):
     assert parse(renotify_every=rules.duration(seconds)).renotify_every == seconds
@@ -288,6 +291,7 @@ def definitions(draw):
 _kept = st.sampled_from([True, True, True, False])
 
 
+@many
 @given(given=definitions())
 def test_a_rule_that_was_written_reads_back_as_it_was(given):
     rule = rules.parse(given, id="rule-1")

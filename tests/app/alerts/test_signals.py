@@ -1,10 +1,12 @@
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts.signals import CATALOGUE, Confidence, Lack, Measure, Signal, Weight, read
 from app.alerts.states import crossed
 from tests.support.alerts import make_rule
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 counts = st.integers(0, 500)
 samples = st.lists(st.floats(0, 1e6), max_size=30).map(lambda values: tuple(sorted(values)))
@@ -107,6 +109,7 @@ def test_missed_tokens_are_a_sum():
     assert judge(measure, signal=Signal.MISSED_TOKENS).value == 12_000.0
 
 
+@many
 @given(measure=measures(), signal=st.sampled_from(Signal), minimum=st.integers(1, 40))
 def test_a_reading_is_a_finite_number_or_says_why_there_is_none(measure, signal, minimum):
     for confidence in CATALOGUE[signal].confidences:
@@ -120,6 +123,7 @@ def test_a_reading_is_a_finite_number_or_says_why_there_is_none(measure, signal,
             assert (reading.lack is None) == (measure.turns >= minimum)
 
 
+@many
 @given(measure=measures(), signal=st.sampled_from([s for s in Signal if s.endswith("rate")]))
 def test_a_bound_lies_on_the_good_side_of_the_value(measure, signal):
     reading = read(signal, Confidence.WILSON, 1, measure)
@@ -128,6 +132,7 @@ def test_a_bound_lies_on_the_good_side_of_the_value(measure, signal):
         assert worse >= -1e-9 if CATALOGUE[signal].rises else worse <= 1e-9
 
 
+@many
 @given(a=measures(), b=measures(), c=measures())
 def test_measures_add_up_in_any_order(a, b, c):
     assert (a + b) + c == a + (b + c) == (c + b) + a

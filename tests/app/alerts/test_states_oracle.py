@@ -5,13 +5,15 @@ words: since when is it bad without a pause, since when is it good, were the las
 empty.
 """
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.alerts import states
 from app.alerts.states import Memory
 from tests.support.alerts import MINUTE
 from tests.support.verdicts import MEASURES, reading, rule_of
+
+many = settings(suppress_health_check=list(HealthCheck), deadline=None)
 
 POLICIES = ("no_data", "ok", "alerting", "keep_last")
 # Every beginning of a history is compared, so short ones are not needed for their own sake.
@@ -136,7 +138,7 @@ class History:
         return max((shares[v] for v in self.verdicts[start:end] if v in shares), default=None)
 
 
-@settings(max_examples=400)
+@settings(many, max_examples=400)
 @given(
     history=histories,
     policy=st.sampled_from(POLICIES),
