@@ -115,7 +115,6 @@ def fold(rule: Rule, windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]]) 
 
     Raises ``AppError`` (422) where the readings of all groups are more than ``MAX_POINTS``.
     """
-    rule = replace(rule, enabled=True)
     memories: dict[GroupKey, Memory] = {}
     series: dict[GroupKey, list[Point]] = {}
     transitions: list[tuple[GroupKey, Transition]] = []
