@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from app.alerts.config import check_receivers, read
+from app.alerts.guard import Guard
+from app.alerts.receiver_file import parse_file
 from app.ledger.conditions import COLUMN_OF, HIT_SHARE, SEARCHED, SUCCEEDED
 from app.ledger.csv_export import CSV_TYPE, SCHEMA_VERSION, file_name
 from app.ledger.facts import TEXT_LIMIT
@@ -73,6 +76,21 @@ def test_the_example_of_a_settings_file_is_read_without_complaint(tmp_path: Path
     (tmp_path / "warmline.toml").write_text(toml)
     found = load(config=tmp_path / "warmline.toml", environ={})
     assert {"default", "azure"} == set(found.upstreams)
+
+
+def test_the_example_of_alerts_is_read_without_complaint(tmp_path: Path):
+    (toml,) = re.findall(r"```toml\n(.*?)```", section("settings.md", "Alerts"), re.DOTALL)
+    (tmp_path / "warmline.toml").write_text(toml)
+    settings = load(config=tmp_path / "warmline.toml", environ={})
+    found = read(settings)
+    secret = "whsec_" + "c2VjcmV0" * 6
+    variables = {"OPS_WEBHOOK_URL": "https://ops.example/x", "OPS_WEBHOOK_SECRET": secret}
+    parsed = parse_file(found.receivers.receivers, variables, Guard())
+    check_receivers(found.rules, {receiver.name for receiver in parsed}, "the example")
+    assert (["mismatch"], ["ops"]) == (
+        [rule.name for rule in found.rules],
+        [receiver.name for receiver in parsed],
+    )
 
 
 def test_secrets_are_named():

@@ -223,7 +223,7 @@ async def everything(live) -> list[str]:
         "{slug}": ["modes"],
         "{turn_id}": [row["turn_id"] for row in await live.rows()],
     }
-    urls = ["/", "/requests", "/docs", "/openapi.json"]
+    urls = ["/", "/requests", "/alerts", "/docs", "/openapi.json"]
     for path, methods in paths.items():
         if "get" in methods:
             names = [name for name in ids if name in path]
@@ -235,13 +235,23 @@ async def everything(live) -> list[str]:
     return texts
 
 
-async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(tmp_path, caplog):
-    """Not in an answer, a page, a metric, a log line, or the bytes of the database."""
+async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(
+    tmp_path, tmp_path_factory, caplog, monkeypatch
+):
+    """Not in an answer, a page, a metric, a log line, or the bytes of the database; whether they
+    are typed, in the settings file, in a variable, or in a file."""
     caplog.set_level(logging.DEBUG)
+    secret_file = tmp_path_factory.mktemp("secrets") / "ops"
+    secret_file.write_text(SECRET)
     logging.getLogger("aiohttp").setLevel(logging.DEBUG)
     async with provider() as up, receivers() as hooks:
         hooks.status["/" + PATH_CANARY] = 500
-        config = settings(tmp_path, up.url, toml(hooks, "ops", suffix="-" + PATH_CANARY))
+        monkeypatch.setenv("HOOK_URL", f"{hooks.url}/variable-{PATH_CANARY}")
+        monkeypatch.setenv("HOOK_SECRET", SECRET.swapcase().replace("WHSEC_", "whsec_"))
+        tables = toml(hooks, "ops", suffix="-" + PATH_CANARY)
+        tables += '[alerts.receivers.elsewhere]\nurl = "env:HOOK_URL"\n'
+        tables += f'secrets = ["file:{secret_file}", "env:HOOK_SECRET"]\n'
+        config = settings(tmp_path, up.url, tables)
         async with running(config) as live:
             typed = {"name": "typed", "kind": "webhook", "secrets": [SECRET]}
             typed |= {"url": f"{hooks.url}/{PATH_CANARY}?{PATH_CANARY}=1"}
@@ -249,6 +259,8 @@ async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(tmp_path,
             texts = [json.dumps(made)]
             path = f"/api/alerts/receivers/{made['receiver']['id']}"
             texts.append(json.dumps(await live.ask("POST", path + "/test", {})))
+            elsewhere = "/api/alerts/receivers/file-elsewhere/test"
+            texts.append(json.dumps(await live.ask("POST", elsewhere, {})))
             texts.append(
                 json.dumps(await live.ask("POST", "/api/alerts/receivers", typed, status=409))
             )
@@ -263,6 +275,7 @@ async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(tmp_path,
             )
             await turn(live)
             await delivery(live, "ops", state="delivered")
+            await delivery(live, "elsewhere", state="delivered")
             failed = await delivery(live, "typed", state="queued", attempts=1)
             shown = await live.get(f"/api/alerts/deliveries/{failed['id']}")
             assert "echo of" in shown["attempt_log"][0]["response"]
@@ -277,10 +290,12 @@ async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(tmp_path,
                 texts.append(file.read_bytes().decode("latin-1"))
     assert hooks.arrived[f"/ops-{PATH_CANARY}"]
     assert hooks.arrived[f"/{PATH_CANARY}"]
+    (arrived,) = events(hooks.arrived[f"/variable-{PATH_CANARY}"])
+    assert arrived["type"] == "cache.alert.test"
     assert hooks.url in "".join(texts)  # so much is shown
     for text in texts:
         assert PATH_CANARY not in text
-        assert SECRET_CANARY not in text
+        assert SECRET_CANARY.lower() not in text.lower()
 
 
 async def test_a_rule_that_tells_nobody_who_is_there_stops_the_start(tmp_path):
