@@ -308,16 +308,17 @@ async def test_a_rule_that_tells_nobody_who_is_there_stops_the_start(tmp_path):
     assert "nobody, which is no receiver" in str(caught.value)
 
 
-async def test_an_evaluation_that_hangs_at_the_end_does_not_hold_it_up_for_ever(
+async def test_an_evaluation_that_hangs_holds_up_neither_a_turn_nor_the_end(
     tmp_path, monkeypatch, caplog
 ):
     monkeypatch.setattr("app.alerts.service.CLOSE_SECONDS", 0.05)
-    release = threading.Event()
-    entered = asyncio.Event()
-    async with running(settings(tmp_path, "http://127.0.0.1:1/v1")) as live:
+    release, entered = threading.Event(), asyncio.Event()
+    async with provider() as up, running(settings(tmp_path, up.url)) as live:
         alerts, loop = live.service.web.alerts, asyncio.get_running_loop()
+        ticks = []
 
         def tick() -> int:
+            ticks.append(1)
             loop.call_soon_threadsafe(entered.set)
             release.wait(20)
             return 0
@@ -325,8 +326,12 @@ async def test_an_evaluation_that_hangs_at_the_end_does_not_hold_it_up_for_ever(
         monkeypatch.setattr(alerts.evaluator, "tick", tick)
         async with asyncio.timeout(10):
             await entered.wait()
-    release.set()
+        await turn(live)
+        assert 1 == len(await live.rows(1))
+        assert [1] == ticks  # never two at once
+    assert not release.is_set()
     assert live.service.web.alerts is None
+    release.set()
 
 
 def test_ids_are_not_to_be_guessed():
