@@ -17,6 +17,13 @@ def test_texts_get_less_room_until_the_body_is_small_enough():
     assert texts[0].endswith(" … (cut)")
 
 
+def test_a_body_is_smaller_than_the_limit_and_not_as_large():
+    frame = len('{"text":""}')
+    assert len(fit(lambda _room: {"text": "x" * (MOST_BYTES - 1 - frame)})) == MOST_BYTES - 1
+    with pytest.raises(AssertionError):
+        fit(lambda _room: {"text": "x" * (MOST_BYTES - frame)})
+
+
 def test_a_text_that_no_room_bounds_is_a_bug_and_not_a_large_body():
     with pytest.raises(AssertionError, match="does not bound"):
         fit(lambda _room: {"text": "x" * MOST_BYTES})

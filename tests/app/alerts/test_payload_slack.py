@@ -1,9 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from app.alerts.fitting import Room
 from app.alerts.payload_slack import build, escape
 from tests.support.alerts import make_rule
-from tests.support.messages import BASE, make_message
+from tests.support.messages import BASE, make_details, make_message
 
 ROOM = Room(1_000, 3_000)
 
@@ -82,6 +84,16 @@ def test_an_escape_is_never_cut_in_the_middle(text, most):
     assert len(shown) <= most
     rest = shown.replace("&amp;", "").replace("&lt;", "").replace("&gt;", "")
     assert not set(rest) & set("&<>")
+
+
+def test_what_is_escaped_stays_within_the_limits_of_slack():
+    rule = make_rule(name="<" * 100, description="&" * 1_000, owner="<" * 100)
+    cause = replace(make_details().top_causes[0], sentence=">" * 1_000)
+    details = make_details(top_causes=(cause,) * 3)
+    header, *sections = build(make_message(rule=rule, details=details), ROOM)["blocks"][:3]
+    assert 100 < len(header["text"]["text"]) <= 150
+    for section in sections:
+        assert 2_900 < len(section["text"]["text"]) <= 3_000
 
 
 def test_owner_and_labels_stand_in_the_context():
