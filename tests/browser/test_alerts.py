@@ -329,6 +329,23 @@ def test_an_edited_receiver_keeps_its_address_unless_another_is_typed(open_page,
     expect(card(page, "night")).to_have_count(0)
 
 
+def test_a_receiver_that_becomes_a_signed_one_is_asked_for_its_secret(open_page, alerts):
+    page = opened(open_page, alerts)
+    body = {"name": "ops", "kind": "slack", "url": alerts.receiver.url}
+    ask(alerts, page, "receivers", body)
+    page.get_by_role("button", name="Refresh now").click()
+    page.get_by_role("button", name="Edit ops").click()
+    secret = panel(page).get_by_label("Secret", exact=True)
+    expect(secret).to_have_count(0)
+    panel(page).get_by_label("Kind").select_option("webhook")
+    secret.fill(SECRET)
+    panel(page).get_by_role("button", name="Save receiver").click()
+    page.get_by_role("button", name="Test ops").click()
+    expect(sent(page, "Firing (test)")).to_contain_text("Delivered")
+    (received,) = alerts.receiver.received
+    assert received.verified
+
+
 def test_a_link_brings_a_rule_into_sight_with_the_keyboard_on_it(open_page, alerts):
     page = opened(open_page, alerts)
     for number in range(12):

@@ -124,6 +124,11 @@ export function when(iso, none = UNKNOWN) {
   return h("time", { datetime: iso, title: `${moment(iso)} (${iso})`, "data-ago": "" }, relative(iso));
 }
 
+/** A link that leads to the web and nowhere else. @param {string} link */
+export function webLink(link) {
+  return /^https?:\/\//i.test(link) ? link : null;
+}
+
 /** A link of the server, on the host that this page came from. @param {string | null | undefined} link */
 export function local(link) {
   if (!link) return null;

@@ -2,7 +2,7 @@
 // What fires now: the first thing that somebody on call looks for.
 
 import { h, icon } from "./dom.js";
-import { amount, threshold, groupWords, local, stateTag, when } from "./alert-words.js";
+import { amount, threshold, groupWords, local, stateTag, webLink, when } from "./alert-words.js";
 import { counted, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -58,6 +58,7 @@ function alert(rule, group, signals, silence) {
   const signal = signals.get(rule.definition.signal);
   const unit = signal?.unit ?? "";
   const labels = groupWords(group.labels);
+  const runbook = webLink(rule.definition.runbook_url);
   const [rows, csv] = [local(group.links?.rows), local(group.links?.csv)];
   const name = labels ? `${rule.definition.name}, ${labels}` : rule.definition.name;
   const id = `fires-${rule.id}-${group.key}`;
@@ -77,6 +78,6 @@ function alert(rule, group, signals, silence) {
     h("div", { class: "actions" },
       rows && h("a", { class: "button small", href: rows, "data-key": `${id}-rows` }, icon("arrow-right"), "Rows"),
       csv && h("a", { class: "button small", href: csv, download: true, "data-key": `${id}-csv` }, icon("download"), "CSV"),
-      rule.definition.runbook_url && h("a", { class: "button small", href: rule.definition.runbook_url, rel: "noopener noreferrer" }, icon("file"), "Runbook"),
+      runbook && h("a", { class: "button small", href: runbook, rel: "noopener noreferrer" }, icon("file"), "Runbook"),
       !group.silenced && h("button", { type: "button", class: "button small", "data-key": `${id}-silence`, "aria-label": `Silence ${name}`, click: () => silence(rule, group.labels) }, icon("silence"), "Silence"))));
 }

@@ -2,7 +2,7 @@
 // The rules: what each watches, how it stands, and what can be done with it.
 
 import { add, h, icon } from "./dom.js";
-import { amount, condition, groupWords, level, local, span, stateTag, when } from "./alert-words.js";
+import { amount, condition, groupWords, level, local, span, stateTag, webLink, when } from "./alert-words.js";
 import { counted, integer, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -162,7 +162,7 @@ function settings(rule, signal) {
   ];
   if (definition.owner) facts.push(["owner", definition.owner]);
   for (const [name, value] of Object.entries(definition.labels)) facts.push([`label ${name}`, String(value)]);
-  if (definition.runbook_url) facts.push(["runbook", h("a", { href: definition.runbook_url, rel: "noopener noreferrer" }, definition.runbook_url)]);
+  if (webLink(definition.runbook_url)) facts.push(["runbook", h("a", { href: definition.runbook_url, rel: "noopener noreferrer" }, definition.runbook_url)]);
   return h("div", { class: "settings" }, definition.description && h("p", {}, definition.description),
     h("dl", { class: "facts" }, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))));
 }

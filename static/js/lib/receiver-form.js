@@ -24,9 +24,12 @@ export function openReceiverForm(receiver, privateHosts, saved) {
     fields.select("kind", "Kind", KINDS, { value: receiver?.kind ?? "webhook" }),
     fields.text("url", "URL", { attributes: HIDDEN, help: addressHelp(receiver, privateHosts) }),
     secret, fields.fault, formFoot(receiver ? "Save receiver" : "Add receiver", leavePanel));
+  // a receiver of another kind is signed anew; one of the same keeps its secrets
+  const another = () => !receiver || fields.value("kind") !== receiver.kind;
   const follow = () => {
-    const none = receiver || fields.value("kind") === "slack";
-    fill(secret, none ? null : secretField(fields, "secrets", "Secret", SECRET));
+    const kind = fields.value("kind");
+    const asked = another() && kind !== "slack"; // Slack takes none
+    fill(secret, asked && secretField(fields, "secrets", "Secret", kind === "webhook" ? SECRET : `${SECRET} It may stay empty.`));
   };
   fields.control("kind").addEventListener("change", follow);
   follow();
@@ -35,7 +38,7 @@ export function openReceiverForm(receiver, privateHosts, saved) {
     const body = { name: fields.value("name"), kind: fields.value("kind") };
     if (fields.value("url")) body.url = fields.value("url");
     const typed = secret.childElementCount ? fields.value("secrets") : "";
-    if (!receiver) body.secrets = typed ? [typed] : [];
+    if (another()) body.secrets = typed ? [typed] : [];
     if (receiver) body.version = receiver.version;
     const answer = await send(receiver ? "PUT" : "POST", receiver ? path(receiver) : "/api/alerts/receivers", body);
     closePanel();
