@@ -165,7 +165,6 @@ class Dispatch:
             start, end = window(rule, notice.at)
         else:
             start, end = observation.window_start, observation.window_end
-        tells_of_end = notice.told is Told.RESOLVED
         return Message(
             told=notice.told,
             before=before.state,
@@ -176,12 +175,14 @@ class Dispatch:
             start=start,
             end=end,
             started_at=after.started_at,
-            ended_at=after.ended_at if tells_of_end else None,
+            ended_at=after.ended_at,
             peak=after.peak,
             cause=cause,
             repeat=notice.repeat,
             absence=after.absence,
-            details=None if tells_of_end else self._details(rule, labels, start, end),
+            details=(
+                None if notice.told is Told.RESOLVED else self._details(rule, labels, start, end)
+            ),
             links=self._links(rule, labels, start, end),
             dedupe_key=groups.dedupe_key(rule.id, key),
             at=notice.at,

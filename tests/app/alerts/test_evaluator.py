@@ -226,6 +226,22 @@ def test_a_rule_that_cannot_be_read_is_shown_and_stops_no_other(engine: Engine) 
     assert store.get_rule(engine, "rule-2").failure is None
 
 
+def test_a_grouped_rule_without_groups_fails_and_works_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There is no group to be in error; one that does not fit its grouping would stay for ever."""
+    rule = begin(engine, group_by=["model"])
+    with monkeypatch.context() as patched:
+        patched.setattr(measures, "windows", failing(ValueError()))
+        make_evaluator(engine, minute(1)).tick()
+    assert moves(engine) == []
+    assert store.get_rule(engine, rule.id).failure is not None
+    write(engine, START_MS + MINUTE, bad=1, model="a")
+    make_evaluator(engine, minute(2)).tick()
+    assert moves(engine) == [(2, "inactive", "firing")]
+    assert store.get_rule(engine, rule.id).failure is None
+
+
 def test_a_rule_that_works_again_says_so_and_has_no_failure(engine: Engine) -> None:
     rule = begin(engine)
     right = store.get_rule(engine, rule.id).definition

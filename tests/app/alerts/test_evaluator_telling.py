@@ -92,6 +92,24 @@ def test_a_silence_keeps_people_in_peace_and_what_holds_after_it_is_told_once(
     assert messages(engine) == [("firing", "ops")]
 
 
+def test_what_began_and_ended_under_a_silence_is_never_told_however_late(engine: Engine) -> None:
+    """A silence that is over by now still counts for the instants that are caught up."""
+    begin(engine)
+    write(engine, START_MS, bad=1)
+    write(engine, START_MS + MINUTE, good=1)
+    silences.create(
+        engine,
+        id="silence-1",
+        rule_id=None,
+        matchers={},
+        ends_at=START_MS + 3 * MINUTE,
+        now=START_MS,
+    )
+    make_evaluator(engine, minute(8)).tick()
+    assert moves(engine)[:2] == [(1, "inactive", "firing"), (2, "firing", "inactive")]
+    assert messages(engine) == []
+
+
 def test_a_group_that_went_during_a_silence_is_told_of_with_its_last_window(
     engine: Engine,
 ) -> None:

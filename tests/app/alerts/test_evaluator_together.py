@@ -165,6 +165,19 @@ def test_a_deletion_during_an_evaluation_discards_it(
     assert (messages(engine), moves(engine), store.all_rules(engine)) == ([], [], [])
 
 
+def test_a_rule_that_was_paused_since_the_tick_began_is_not_evaluated(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rule = make_rule()
+    store.create_rule(engine, rule, START_MS)
+    write(engine, START_MS, bad=1)
+    before = store.all_rules(engine)
+    store.set_enabled(engine, rule.id, False, START_MS, teller=make_teller(engine))
+    monkeypatch.setattr(store, "all_rules", lambda *_, **__: before)
+    assert make_evaluator(engine, minute(1)).tick() == 0
+    assert moves(engine) == []
+
+
 def test_an_evaluation_locks_nobody_out_before_it_writes(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
