@@ -123,23 +123,19 @@ def _due(now: int) -> ColumnElement[bool]:
 
     Tests are no part of an alert's story: they neither wait nor hold anything up.
     """
-    earlier = deliveries.alias("earlier")
-    first = ~(
-        select(earlier.c.number)
-        .where(
-            earlier.c.receiver_id == d.receiver_id,
-            earlier.c.dedupe_key == d.dedupe_key,
-            earlier.c.number < d.number,
-            earlier.c.state.in_((_QUEUED, _SENDING)),
-            earlier.c.test.is_(False),
-        )
-        .exists()
+    other = deliveries.alias("other")
+    first = (
+        select(func.min(other.c.number))
+        .where(other.c.state.in_((_QUEUED, _SENDING)), other.c.test.is_(False))
+        .group_by(other.c.receiver_id, other.c.dedupe_key)
     )
     in_time = or_(
         and_(d.state == _QUEUED, d.next_attempt_at <= now),
         and_(d.state == _SENDING, d.claimed_until <= now),
     )
-    return and_(in_time, or_(d.test.is_(True), first))
+    return and_(
+        d.state.in_((_QUEUED, _SENDING)), in_time, or_(d.test.is_(True), d.number.in_(first))
+    )
 
 
 def waiting(engine: Engine, now: int) -> dict[str, int]:
@@ -173,9 +169,11 @@ def claim_due(
         seen = [row for row in connection.execute(query) if row.place <= room[row.receiver_id]]
     if not seen:
         return []
-    claimed: list[Claimed] = []
+    claimed: dict[int, Claimed] = {}
+    chosen = [row.number for row in seen[:limit]]
     with engine.execution_options(**WRITES).begin() as connection:
-        for row in seen[:limit]:
+        # By number, as everyone does: two who claim at once must not wait for each other.
+        for row in sorted(seen[:limit], key=lambda row: row.number):
             found = connection.execute(
                 update(deliveries)
                 .where(d.number == row.number, d.attempts == row.attempts, _due(now))
@@ -183,17 +181,15 @@ def claim_due(
                 .returning(d.id, d.receiver_id, d.body, d.attempts, d.attempts_before)
             ).one_or_none()
             if found is not None:
-                claimed.append(
-                    Claimed(
-                        number=row.number,
-                        id=found.id,
-                        receiver_id=found.receiver_id,
-                        body=found.body.encode(),
-                        attempt=found.attempts,
-                        tries=found.attempts - found.attempts_before,
-                    )
+                claimed[row.number] = Claimed(
+                    number=row.number,
+                    id=found.id,
+                    receiver_id=found.receiver_id,
+                    body=found.body.encode(),
+                    attempt=found.attempts,
+                    tries=found.attempts - found.attempts_before,
                 )
-    return claimed
+    return [claimed[number] for number in chosen if number in claimed]
 
 
 def settle(

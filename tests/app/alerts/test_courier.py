@@ -22,7 +22,7 @@ from tests.support.couriers import (
     log_of,
     states,
 )
-from tests.support.deliveries import Party, logged, put, stored
+from tests.support.deliveries import OTHER_RULE, Party, logged, put, stored
 from tests.support.receiver import (
     DROP,
     Answer,
@@ -86,7 +86,7 @@ async def test_failures_are_repeated_at_the_times_of_the_schedule(engine, clock,
 async def test_after_ten_failures_it_is_a_dead_letter_that_can_be_replayed(
     engine, clock, make: Make
 ):
-    async with receiving(*[503] * 10, clock=clock) as receiver:
+    async with receiving(*[503] * 11, clock=clock) as receiver:
         delivery_id = put(engine, Party("a"))
         courier = make(Directory(a=receiver))
         for _ in range(10):
@@ -99,9 +99,11 @@ async def test_after_ten_failures_it_is_a_dead_letter_that_can_be_replayed(
         )
         await asyncio.to_thread(outbox.replay, engine, delivery_id, int(1_000 * clock.now()))
         assert 1 == await courier.deliver_due()
-        assert [delivery_id] * 11 == receiver.ids
+        clock.advance(5)
+        assert 1 == await courier.deliver_due()
+        assert [delivery_id] * 12 == receiver.ids
     assert "delivered" == stored(engine, delivery_id).state
-    assert list(range(1, 12)) == [row.attempt for row in logged(engine, delivery_id)]
+    assert list(range(1, 13)) == [row.attempt for row in logged(engine, delivery_id)]
 
 
 async def test_retry_after_is_honoured(engine, clock, make: Make):
@@ -148,17 +150,22 @@ async def test_other_answers_are_final_and_redirects_are_not_followed(
 
 
 async def test_410_disables_the_receiver_and_leaves_dead_letters(engine, clock, make: Make):
-    async with receiving(410, clock=clock) as receiver:
-        first = put(engine, Party("a"))
-        held, other = put(engine, Party("a"), told=Told.RESOLVED), put(engine, Party("b"))
+    async with receiving(500, 410, clock=clock) as receiver:
+        later = put(engine, Party("a"), rule=OTHER_RULE)
         receivers = Directory(a=receiver, b=receiver)
-        await make(receivers).deliver_due()
+        courier = make(receivers)
+        await courier.deliver_due()
+        first, held = put(engine, Party("a")), put(engine, Party("a"), told=Told.RESOLVED)
+        await courier.deliver_due()
         assert (GONE, None) == (receivers.known["a"].disabled, receivers.known["b"].disabled)
-        assert ["dead", "dead", "delivered"] == states(engine, first, held, other)
-        assert [("HTTP 410", GONE)] == [
-            (stored(engine, first).outcome, stored(engine, held).outcome)
+        assert ["dead"] * 3 == states(engine, later, first, held)
+        assert ["HTTP 410", GONE, GONE] == [
+            stored(engine, id_).outcome for id_ in (first, held, later)
         ]
-        assert 2 == len(receiver.received)
+        other = put(engine, Party("b"))
+        await courier.deliver_due()
+        assert ["delivered"] == states(engine, other)
+        assert 3 == len(receiver.received)
 
 
 async def test_a_receiver_that_was_edited_meanwhile_is_not_disabled(engine, make: Make):
