@@ -131,7 +131,7 @@ def test_a_group_that_went_during_a_silence_is_told_of_with_its_last_window(
     make_evaluator(engine, minute(10)).tick()
     firing, resolved = bodies(engine)
     assert ("firing", 1.0) == (firing["state"], firing["value"])
-    assert ("resolved", None) == (resolved["state"], resolved["value"])
+    assert ("resolved", None) == (resolved["state"], resolved["rows"])
     assert resolved["window"] == {"from": iso(last.window_start), "to": iso(last.window_end)}
     with engine.connect() as connection:
         assert state_store.load(connection, rule.id) == {}
