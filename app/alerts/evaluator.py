@@ -36,14 +36,14 @@ from app.alerts import (
     store,
     tables,
 )
-from app.alerts.evaluation import Outcome
+from app.alerts.evaluation import Notification, Outcome
 from app.alerts.groups import ALONE, GroupKey
 from app.alerts.records import Observation
 from app.alerts.rules import Rule
 from app.alerts.signals import Reading
 from app.alerts.silences import Silence
 from app.alerts.state_store import GroupState
-from app.alerts.states import Transition
+from app.alerts.states import Notice, Transition
 from app.alerts.store import StoredRule
 from app.alerts.teller import Dispatch, Letter, Receivers, Teller
 from app.clock import Clock
@@ -55,6 +55,9 @@ logger = logging.getLogger(__name__)
 
 CATCH_UP = 86_400_000
 """After a stop, instants older than this are skipped."""
+AHEAD = 300_000
+"""A rule that was evaluated for a time further ahead than this is evaluated anew: a clock that was
+wrong has been set back. Less is the difference between the clocks of two machines."""
 CHUNK = 1_440
 """Evaluations of a rule in one transaction, at most: what they bring is held in memory."""
 CHUNK_LETTERS = 200
@@ -166,7 +169,7 @@ class Evaluator:
             stored = store.read(connection, rule_id)
             if stored is None or not stored.enabled or not _is_due(stored, now):
                 return None
-            quiet = silences.since(connection, max(stored.evaluated_until, now - CATCH_UP))
+            quiet = silences.since(connection, now - CATCH_UP)
             try:
                 known = state_store.load(connection, rule_id)
             except ValueError as error:
@@ -178,22 +181,30 @@ class Evaluator:
             rule = snapshot.stored.rule()
         except Exception as error:
             return _failed(snapshot, _unreadable_instant(now), error)
-        after = max(snapshot.stored.evaluated_until, now - CATCH_UP)
-        instants = measures.instants(rule, after, now)[:CHUNK]
+        instants, skipped = _due(rule, snapshot.stored.evaluated_until, now)
+        instants = instants[:CHUNK]
         try:
             if snapshot.unreadable is not None:
                 raise snapshot.unreadable
-            return self._fold(rule, snapshot, instants, dispatch)
+            known = dict(snapshot.states)
+            if skipped:
+                known = {key: _interrupted(state, instants[0]) for key, state in known.items()}
+            return self._fold(rule, snapshot.silences, known, instants, dispatch)
         except _PASSES:
             raise
         except Exception as error:
             return _failed(snapshot, instants[-1], error)
 
     def _fold(
-        self, rule: Rule, snapshot: _Snapshot, instants: range, dispatch: Dispatch
+        self,
+        rule: Rule,
+        silenced: Sequence[Silence],
+        known: dict[GroupKey, GroupState],
+        instants: range,
+        dispatch: Dispatch,
     ) -> _Result:
-        quiet = partial(silences.silenced, snapshot.silences, rule.id)
-        result = _Result(instants[0], dict(snapshot.states))
+        quiet = partial(silences.silenced, silenced, rule.id)
+        result = _Result(instants[0], known)
         for at, measured in measures.windows(self._engine, rule, instants[0], instants[-1]):
             memories = {key: state.memory for key, state in result.states.items()}
             outcome = evaluation.evaluate(rule, memories, at, measured, quiet)
@@ -227,7 +238,19 @@ def _is_due(stored: StoredRule, now: int) -> bool:
         rule = stored.rule()
     except Exception:
         return _unreadable_instant(now) > stored.evaluated_until
-    return bool(measures.instants(rule, stored.evaluated_until, now))
+    return bool(_due(rule, stored.evaluated_until, now)[0])
+
+
+def _due(rule: Rule, until: int, now: int) -> tuple[range, bool]:
+    """The instants to evaluate, and whether some before them are left out."""
+    if until > now + AHEAD:
+        return measures.instants(rule, now - rule.every * 1_000, now), True
+    oldest = now - CATCH_UP
+    return measures.instants(rule, max(until, oldest), now), until < oldest
+
+
+def _interrupted(state: GroupState, at: int) -> GroupState:
+    return replace(state, memory=states.interrupted(state.memory, at))
 
 
 def _unreadable_instant(now: int) -> int:
@@ -253,6 +276,21 @@ def _take(result: _Result, rule: Rule, at: int, outcome: Outcome, dispatch: Disp
             observation=last.get(key),
             told_receivers=told.get(key, ()),
             evaluated=key in seen,
+        )
+        result.letters += telling.letters
+        told[key] = telling.told_receivers
+    for key, memory in outcome.memories.items():
+        if memory.told is None or not memory.fires or memory.hushed:
+            continue
+        # Receivers that were added to the rule after it fired have heard nothing of it yet.
+        telling = dispatch.compose(
+            rule,
+            Notification(key, Notice(memory.told, at), memory, memory),
+            cause=causes.get(key),
+            observation=last.get(key),
+            told_receivers=told.get(key, ()),
+            evaluated=key in seen,
+            newcomers=True,
         )
         result.letters += telling.letters
         told[key] = telling.told_receivers

@@ -237,6 +237,16 @@ def come_back(memory: Memory) -> Memory:
     return replace(memory, state=State.INACTIVE, since=None, absent=0)
 
 
+def interrupted(memory: Memory, at: int) -> Memory:
+    """Evaluations just before ``at`` were left out: what waits begins its waiting anew."""
+    return replace(
+        memory,
+        pending_since=None if memory.pending_since is None else at,
+        clear_since=None if memory.clear_since is None else at,
+        told_at=None if memory.told_at is None else min(memory.told_at, at),
+    )
+
+
 def fail(memory: Memory, at: int) -> tuple[Memory, tuple[Transition, ...]]:
     """The evaluation failed: what was true before still counts as told, nothing is told anew."""
     if memory.state in (State.ERROR, State.PAUSED):

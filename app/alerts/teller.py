@@ -100,8 +100,10 @@ class Dispatch:
         observation: Observation | None,
         told_receivers: tuple[str, ...],
         evaluated: bool = True,
+        newcomers: bool = False,
     ) -> Telling:
-        """Messages to those whom it concerns.
+        """Messages to those whom it concerns; with ``newcomers`` only to those of them who do not
+        know yet.
 
         That an alert fires is told to the rule's receivers, that it ended to those who were told
         that it fires, whatever the rule says by now. ``cause`` is that of the state's last change
@@ -114,8 +116,10 @@ class Dispatch:
             knowing: tuple[str, ...] = ()
         else:
             concerned = [self._by_name[name] for name in rule.receivers if name in self._by_name]
+            if newcomers:
+                concerned = [one for one in concerned if one.id not in told_receivers]
             knowing = tuple(sorted({*told_receivers, *(receiver.id for receiver in concerned)}))
-            if len(concerned) < len(rule.receivers):
+            if not newcomers and len(concerned) < len(rule.receivers):
                 missing = [name for name in rule.receivers if name not in self._by_name]
                 logger.warning("rule %s has receivers that do not exist: %s", rule.id, missing)
         if not concerned:

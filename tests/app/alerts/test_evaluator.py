@@ -184,6 +184,34 @@ def count_claims(engine: Engine) -> list[str]:
     return claims
 
 
+def test_waiting_begins_anew_where_instants_were_skipped(engine: Engine) -> None:
+    """A threshold that was crossed two days ago has not been so ever since."""
+    begin(engine, pending_for="10m")
+    write(engine, START_MS, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    assert moves(engine) == [(1, "inactive", "pending")]
+    later = 2 * 1_440
+    # The window of the first instant that is made up for, and no other of the skipped ones.
+    write(engine, START_MS + (later - 1_440) * MINUTE, bad=1)
+    make_evaluator(engine, minute(later)).tick()
+    assert "firing" not in [after for _, _, after in moves(engine)]
+
+
+def test_a_clock_that_was_ahead_and_is_set_back_mutes_no_rule(engine: Engine) -> None:
+    begin(engine)
+    make_evaluator(engine, minute(600)).tick()
+    write(engine, START_MS + 4 * MINUTE, bad=1)
+    assert make_evaluator(engine, minute(5)).tick() == 1
+    assert messages(engine) == [("firing", "ops")]
+    assert make_evaluator(engine, minute(5)).tick() == 0
+
+
+def test_a_clock_that_is_a_little_ahead_makes_nobody_evaluate_twice(engine: Engine) -> None:
+    begin(engine)
+    make_evaluator(engine, minute(3)).tick()
+    assert make_evaluator(engine, minute(2)).tick() == 0
+
+
 def test_a_long_catch_up_is_written_in_parts(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:

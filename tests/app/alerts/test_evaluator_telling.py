@@ -151,6 +151,48 @@ def test_the_end_is_told_to_those_who_were_told_of_the_beginning(engine: Engine)
     assert state_of(engine, rule).told_receivers == ()
 
 
+def test_a_receiver_that_joins_while_it_fires_is_told_once_and_hears_of_the_end(
+    engine: Engine,
+) -> None:
+    rule = begin(engine)
+    for number in range(3):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    write(engine, START_MS + 3 * MINUTE, good=1)
+    receivers = Directory("ops", "new")
+    make_evaluator(engine, minute(1), receivers).tick()
+    edited = make_rule(receivers=["ops", "new"])
+    store.update_rule(engine, edited, START_MS + MINUTE, teller=make_teller(engine, receivers))
+    make_evaluator(engine, minute(2), receivers).tick()
+    make_evaluator(engine, minute(3), receivers).tick()
+    assert messages(engine) == [("firing", "ops"), ("firing", "new")]
+    assert [body["repeat"] for body in bodies(engine)] == [0, 0]
+    make_evaluator(engine, minute(4), receivers).tick()
+    assert messages(engine)[2:] == [("resolved", "new"), ("resolved", "ops")]
+    assert state_of(engine, rule).told_receivers == ()
+
+
+def test_a_receiver_that_joins_during_a_silence_is_told_after_it(engine: Engine) -> None:
+    rule = begin(engine)
+    for number in range(4):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    receivers = Directory("ops", "new")
+    make_evaluator(engine, minute(1), receivers).tick()
+    silences.create(
+        engine,
+        id="silence-1",
+        rule_id=rule.id,
+        matchers={},
+        ends_at=START_MS + 3 * MINUTE,
+        now=START_MS + MINUTE,
+    )
+    edited = make_rule(receivers=["ops", "new"])
+    store.update_rule(engine, edited, START_MS + MINUTE, teller=make_teller(engine, receivers))
+    make_evaluator(engine, minute(2), receivers).tick()
+    assert messages(engine) == [("firing", "ops")]
+    make_evaluator(engine, minute(4), receivers).tick()
+    assert sorted(messages(engine)[1:]) == [("firing", "new"), ("firing", "ops")]
+
+
 def test_a_message_to_a_disabled_receiver_is_kept_and_dead(engine: Engine) -> None:
     begin(engine)
     write(engine, START_MS, bad=1)
