@@ -4,13 +4,15 @@ import re
 import tomllib
 from pathlib import Path
 
+from app.alerts import payload_json
+from app.alerts.fitting import Room
 from app.alerts.groups import MAX_GROUPS
 from app.alerts.retry import SCHEDULE
-
 from app.alerts.rules import NoData, Rule, duration, parse
 from app.alerts.signals import CATALOGUE, Lack
 from app.alerts.states import GONE_AFTER, State
 from tests.support.markdown import section, table
+from tests.support.messages import make_message
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "alerts.md"
 PLAIN = parse({"name": "plain", "signal": "mismatch_rate", "threshold": 0.2}, id="plain")
@@ -50,6 +52,16 @@ def test_every_lack_state_and_policy_is_documented() -> None:
     first_cells = [row[0].strip("`") for row in table(signals)[7:] + table(states)]
     assert first_cells == [*Lack, *State, *NoData]
     assert GONE_AFTER == 3
+
+
+def test_every_field_of_a_message_is_documented() -> None:
+    body = payload_json.build(make_message(), Room(1_000, 3_000))
+    documented = {
+        name
+        for row in table(section("alerts.md", "Delivery"))
+        for name in re.findall(r"`([a-z_]+)`", row[0])
+    }
+    assert documented == set(body["data"])
 
 
 def test_the_example_is_a_rule_that_is_accepted() -> None:
