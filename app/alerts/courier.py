@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from typing import Any, Protocol, TypeVar
 
 from sqlalchemy import Engine
@@ -40,6 +40,8 @@ AT_ONCE_EACH = 4
 """Of these, to one receiver."""
 THREADS = 4
 """Calls of the database at the same time."""
+LAST_CALLS = 5.0
+"""Seconds that those under way get at the end: what they record would be sent again."""
 LEASE = 120.0
 """Seconds after which a claim may be taken over: longer than any send may take."""
 UNKNOWN_AFTER = 86_400_000
@@ -101,6 +103,7 @@ class Courier:
         # Not the loop's own threads, in which the upstreams' names are looked up: a database that
         # hangs must not take them from the turns.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="alerts-delivery")
+        self._calls: set[Future[Any]] = set()
         self._tasks = Tasks()
         self._sends: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
@@ -151,10 +154,14 @@ class Courier:
             pass
         await self._tasks.aclose(grace=grace)
         self._threads.shutdown(wait=False, cancel_futures=True)
+        if calls := set(self._calls):
+            await asyncio.to_thread(wait, calls, LAST_CALLS)
 
     async def _in_thread(self, call: Callable[..., T], /, *arguments: Any) -> T:
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, call, *arguments)
+        future = self._threads.submit(call, *arguments)
+        self._calls.add(future)
+        future.add_done_callback(self._calls.discard)
+        return await asyncio.wrap_future(future)
 
     # Beginning
 

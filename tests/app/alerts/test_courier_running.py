@@ -241,3 +241,27 @@ async def test_no_thread_is_taken_in_which_turns_look_up_their_upstreams(engine,
         put(engine, Party("a"))
         assert 1 == await make(Directory(a=receiver)).deliver_due()
     assert [] == threads.taken
+
+
+async def test_the_end_waits_for_what_is_being_recorded(engine, make: Make, monkeypatch):
+    works, entered, gate = outbox.settle, threading.Event(), threading.Event()
+
+    def slow(*arguments, **named):
+        entered.set()
+        gate.wait(20)
+        return works(*arguments, **named)
+
+    monkeypatch.setattr(outbox, "settle", slow)
+    sender = Held()
+    delivery_id = put(engine, Party("a"))
+    courier = make(directory("a"), sender)
+    delivering = asyncio.ensure_future(courier.deliver_due())
+    await sender.reached(1)
+    sender.answer(delivery_id)
+    assert await asyncio.to_thread(entered.wait, 20)
+    closing = asyncio.ensure_future(courier.aclose(grace=0))
+    await delivering  # it was cut off, but its record is being written
+    assert not closing.done()
+    gate.set()
+    await closing
+    assert ["delivered"] == states(engine, delivery_id)
