@@ -103,6 +103,23 @@ def test_groups_are_lines_of_their_own_and_those_that_fired_come_first():
     assert {8} == {len(row) for row in found.table.rows}
 
 
+def test_a_group_whose_name_is_markup_is_drawn_as_text():
+    name = 'model=<a href="https://evil.example">%{y}</a> & more'
+    found = signal(replace(PICTURE, groups=[Group(name, POINTS, [])]))
+    drawn = by_role(found)["value"]
+    written = 'model=&lt;a href="https://evil.example"&gt;%{y}&lt;/a&gt; &amp; more'
+    assert written == drawn["name"]
+    assert drawn["hovertemplate"].endswith("<extra>%{fullData.name}</extra>")
+    assert "evil" not in drawn["hovertemplate"]
+    assert name == found.table.rows[0][1]
+
+
+def test_a_long_name_does_not_push_the_chart_away():
+    found = signal(replace(PICTURE, groups=[Group("m" * 500, POINTS, [])]))
+    assert "m" * 59 + "…" == by_role(found)["value"]["name"]
+    assert "m" * 500 == found.table.rows[0][1]
+
+
 @pytest.mark.parametrize(("rises", "worst"), [(True, 0.9), (False, 0.1)])
 def test_of_many_points_the_worst_that_was_judged_stands_for_its_neighbours(rises, worst):
     points = [point(0, 0.5), point(1, 0.9), point(2, 0.1), point(3, 1.0, 1.0, "too few")]
