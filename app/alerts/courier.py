@@ -34,10 +34,10 @@ logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-AT_ONCE = 16
+AT_ONCE = 64
 """Sends at the same time."""
 AT_ONCE_EACH = 4
-"""Of these, to one receiver."""
+"""Of these, to one receiver: sixteen that hang hold up no other."""
 THREADS = 4
 """Calls of the database at the same time."""
 LAST_CALLS = 5.0

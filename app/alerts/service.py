@@ -48,6 +48,9 @@ logger = logging.getLogger(__name__)
 
 TICK_SECONDS = 1.0
 """Between two looks at what is due. Instants lie on a grid, so nothing drifts by it."""
+LEASE_MARGIN = 15.0
+"""Seconds beyond the time-out of a send in which its result is recorded. A message whose sender was
+killed is repeated when both are over."""
 CLOSE_SECONDS = 10.0
 """How long an evaluation that is under way may go on at the end."""
 OnAttempt = Callable[[str, str], None]
@@ -97,6 +100,7 @@ class Alerts:
             _Named(self.receivers),
             _Counted(Sender(self.guard, settings.webhook_timeout), on_attempt),
             random.random,
+            lease=settings.webhook_timeout + LEASE_MARGIN,
         )
         self.evaluator = Evaluator(engine, clock, **common, on_queued=self.courier.wake)
         self._clock = clock
