@@ -180,9 +180,9 @@ def readable_pause(header: str | None) -> str | None:
         return text
     try:
         moment = parsedate_to_datetime(text)
+        moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    moment = moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     return format_datetime(moment, usegmt=True)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from typing import Any
 
 from starlette.requests import Request
@@ -33,7 +34,7 @@ def limit(given: dict[str, str], *, default: int = 50, most: int = 500) -> int:
     text = given.get("limit")
     if text is None:
         return default
-    if not text.isascii() or not text.isdecimal() or not 1 <= int(text[:9]) <= most:
+    if not re.fullmatch("[0-9]{1,9}", text) or not 1 <= int(text) <= most:
         raise BadParameterError(
             "limit", "limit cannot be that.", f"It is a number from 1 to {most}."
         )

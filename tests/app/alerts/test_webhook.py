@@ -323,6 +323,7 @@ async def test_a_body_that_breaks_off_counts_by_its_status() -> None:
         ("Fri, 15 Jan 2027 08:00:00 GMT", "Fri, 15 Jan 2027 08:00:00 GMT"),
         ("Fri, 15 Jan 2027 09:00:00 +0100", "Fri, 15 Jan 2027 08:00:00 GMT"),
         ("Fri, 15 Jan 2027 08:00:00", "Fri, 15 Jan 2027 08:00:00 GMT"),
+        ("Fri, 31 Dec 9999 23:59:59 -1200", None),
         *((text, None) for text in ("", "-1", "1.5", "soon", SECRET, "9" * 13, "٣")),
         (None, None),
     ],
@@ -336,6 +337,13 @@ def test_retry_after_is_seconds_or_a_date_and_nothing_else(
 async def test_retry_after_comes_with_the_result() -> None:
     async with receiving(Answer(429, headers={"Retry-After": "33"})) as receiver:
         assert "33" == (await post(receiver.url)).retry_after
+
+
+async def test_a_retry_after_beyond_the_calendar_does_not_undo_a_success() -> None:
+    beyond = {"Retry-After": "Fri, 31 Dec 9999 23:59:59 -1200"}
+    async with receiving(Answer(204, headers=beyond)) as receiver:
+        result = await post(receiver.url)
+    assert (204, "delivered", None) == (result.status, result.outcome, result.retry_after)
 
 
 # What does not arrive

@@ -34,6 +34,12 @@ def test_a_route_without_parameters_takes_none():
         queries.read(request("a=1"))
 
 
+@pytest.mark.parametrize("text", ["0" * 8 + "1" + "0" * 5_000, "0" * 9 + "7", "000000001999999"])
+def test_a_limit_is_judged_by_all_its_digits(text):
+    with pytest.raises(BadParameterError, match="limit cannot be that"):
+        queries.limit({"limit": text})
+
+
 def test_a_limit_has_a_default_and_bounds():
     assert (50, 1, 500) == (
         queries.limit({}),
