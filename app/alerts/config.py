@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from app.alerts.endpoints import shown_name
 from app.alerts.rules import BadRuleError, Rule, parse
 from app.errors import SettingsError
 from app.settings import AlertTables, Settings
@@ -42,10 +43,11 @@ def check_receivers(rules: Iterable[Rule], known: Collection[str], place: str) -
         for name in rule.receivers:
             if name not in known:
                 table = rule.id.removeprefix(FILE_ID)
+                shown = shown_name(name)
                 raise SettingsError(
-                    f"receivers in [alerts.rules.{table}] in {place} names {name}, which is no "
+                    f"receivers in [alerts.rules.{table}] in {place} names {shown}, which is no "
                     "receiver.",
-                    f"Add [alerts.receivers.{name}], or take it out. "
+                    f"Add [alerts.receivers.{shown}], or take it out. "
                     f"There are: {', '.join(sorted(known)) or 'none'}.",
                 )
 

@@ -23,6 +23,8 @@ SECRET_PREFIX = "whsec_"  # noqa: S105
 LEAST_BYTES, MOST_BYTES = 24, 64
 """Of a secret (Standard Webhooks)."""
 LONGEST_FILE = 4_096
+_MARKS = ("://", SECRET_PREFIX)
+"""What tells an address or a secret from a name."""
 ADDRESS_UNREADABLE = "the address cannot be read"
 SECRET_UNREADABLE = "the secret cannot be read"  # noqa: S105
 
@@ -59,6 +61,21 @@ class UnreadableError(AppError):
         self.outcome = outcome
 
 
+def shown_name(name: str) -> str:
+    """What was given as a receiver's name, for a message: of an address or a secret that was
+    written in its place only the beginning."""
+    for mark in _MARKS:
+        before, found, _ = name.partition(mark)
+        if found:
+            return f"{before}{found}…"[:100]
+    return name[:100]
+
+
+def may_be_name(text: str) -> bool:
+    """Names stand on pages, in messages, in metrics and in the log."""
+    return not any(mark in text for mark in _MARKS)
+
+
 def read(written: str, what: str, environ: Mapping[str, str], *, files: bool = True) -> str:
     """The text that ``written`` is or names. Raises ``ValueError``: what is wrong, in words.
 
@@ -90,14 +107,26 @@ def _variable(name: str, what: str, environ: Mapping[str, str]) -> str:
 def _file(path: str, what: str) -> str:
     try:
         with Path(path).expanduser().open("rb") as file:
-            text = file.read(LONGEST_FILE).decode().strip()
+            data = file.read(LONGEST_FILE)
     except (OSError, ValueError, RuntimeError) as error:
         raise ValueError(
             f"{what} names a file that cannot be read ({type(error).__name__})"
         ) from None
+    text = _decoded(data)
+    if text is None:
+        raise ValueError(f"{what} names a file that cannot be read (it is no text)")
     if not text:
         raise ValueError(f"{what} names a file that is empty")
     return text
+
+
+def _decoded(data: bytes) -> str | None:
+    """None where it is no UTF-8: the codec's own error holds the data, and would stay behind
+    whatever is raised while it is handled."""
+    try:
+        return data.decode().strip()
+    except UnicodeDecodeError:
+        return None
 
 
 def check_secret(secret: str) -> str:

@@ -218,12 +218,11 @@ def _read(url: str) -> Target:
         raise AddressRefusedError(
             "bad_address", "The URL holds a blank, a control character or a backslash.", wanted
         )
-    try:
-        parts = URL(url)
-        host, port = _plain(parts.raw_host or ""), parts.port
-    except ValueError:
-        raise AddressRefusedError("bad_address", "The URL cannot be read.", wanted) from None
-    if parts.scheme not in ("https", "http"):
+    parts = _parts(url)
+    if parts is None:
+        raise AddressRefusedError("bad_address", "The URL cannot be read.", wanted)
+    scheme, host, port = parts
+    if scheme not in ("https", "http"):
         raise AddressRefusedError("bad_address", "The URL must begin with https://.", wanted)
     if not host or not port:
         raise AddressRefusedError("bad_address", "The URL needs a host, and no port 0.", wanted)
@@ -237,9 +236,19 @@ def _read(url: str) -> Target:
         )
     _check_host(host)
     named = f"[{host}]" if ":" in host else host
-    usual = 443 if parts.scheme == "https" else 80
-    shown = f"{parts.scheme}://{named}" + ("" if port == usual else f":{port}")
-    return Target(host, port, parts.scheme, shown)
+    usual = 443 if scheme == "https" else 80
+    shown = f"{scheme}://{named}" + ("" if port == usual else f":{port}")
+    return Target(host, port, scheme, shown)
+
+
+def _parts(url: str) -> tuple[str, str, int | None] | None:
+    """Scheme, host and port. None of what cannot be read: the parser's own error quotes it, and
+    would stay behind whatever is raised while it is handled."""
+    try:
+        parts = URL(url)
+        return parts.scheme, _plain(parts.raw_host or ""), parts.port
+    except ValueError:
+        return None
 
 
 def _check_host(host: str) -> None:

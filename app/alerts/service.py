@@ -23,7 +23,7 @@ from sqlalchemy import Engine
 
 from app.alerts import config, state_store, store
 from app.alerts.courier import Courier
-from app.alerts.endpoints import Endpoint
+from app.alerts.endpoints import Endpoint, shown_name
 from app.alerts.evaluator import Evaluator
 from app.alerts.file_rules import sync_file_rules
 from app.alerts.groups import GroupKey
@@ -205,7 +205,7 @@ class Alerts:
             if name not in known:
                 raise BadRuleError(
                     "receivers",
-                    f"There is no receiver {name}.",
+                    f"There is no receiver {shown_name(name)}.",
                     f"There are: {', '.join(sorted(known))}." if known else "Add one first.",
                 )
 

@@ -7,6 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.alerts import drill, rules, silences, store
+from app.alerts.endpoints import shown_name
 from app.alerts.rules import Rule
 from app.alerts.service import Alerts, new_id
 from app.alerts.states import Told
@@ -111,7 +112,7 @@ def send_test(alerts: Alerts, rule: Rule, state: Told, names: list[str]) -> list
     for name in dict.fromkeys(names):
         found = alerts.receivers.by_name(name)
         if found is None:
-            raise bodies.bad("receivers", f"There is no receiver {name[:100]}.")
+            raise bodies.bad("receivers", f"There is no receiver {shown_name(name)}.")
         receivers.append(alerts.receivers.check(found.id))
     sent = drill.send(
         alerts.engine,

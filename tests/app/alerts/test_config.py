@@ -70,3 +70,10 @@ def test_a_receiver_that_is_not_there_is_told_with_those_that_are(tmp_path: Path
         "receivers in [alerts.rules.mismatch] in w.toml names opps, which is no receiver. "
         "Add [alerts.receivers.opps], or take it out. There are: dev, ops." == str(caught.value)
     )
+
+
+def test_an_address_in_the_place_of_a_receivers_name_is_not_told(tmp_path: Path):
+    rules = read(settings(tmp_path, RULE + "receivers = ['https://hooks.example/canary']")).rules
+    with pytest.raises(SettingsError, match="names https://…, which is no receiver") as caught:
+        check_receivers(rules, {"ops"}, "w.toml")
+    assert "canary" not in str(caught.value)

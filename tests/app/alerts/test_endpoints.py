@@ -52,6 +52,23 @@ def test_what_cannot_be_read_is_said_in_words(written: str, said: str) -> None:
     assert "canary" not in str(caught.value)
 
 
+def test_nothing_of_a_file_hangs_on_the_error(tmp_path: Path) -> None:
+    (tmp_path / "binary").write_bytes(b"canary\xff")
+    with pytest.raises(ValueError, match="cannot be read") as caught:
+        endpoints.read(f"file:{tmp_path}/binary", "secrets", {})
+    error: BaseException | None = caught.value
+    while error is not None:
+        assert "canary" not in repr(error)
+        error = error.__cause__ or error.__context__
+
+
+def test_an_address_in_the_place_of_a_name_is_not_shown() -> None:
+    assert "https://…" == endpoints.shown_name("https://hooks.example/canary")
+    assert "whsec_…" == endpoints.shown_name("whsec_canary")
+    assert "on call/eu" == endpoints.shown_name("on call/eu")
+    assert "a" * 100 == endpoints.shown_name("a" * 101)
+
+
 def test_an_empty_file_is_no_secret(tmp_path: Path) -> None:
     (tmp_path / "empty").touch()
     with pytest.raises(ValueError, match="is empty"):

@@ -92,6 +92,15 @@ def test_what_is_no_usable_address_is_refused(url: str) -> None:
     assert "bad_address" == refusal(guard("127.0.0.1").check_url, url).code
 
 
+@pytest.mark.parametrize("url", ["https://a:canary/", "https://[canary/", "https://\u200bcanary/"])
+def test_nothing_of_the_address_hangs_on_the_error(url: str) -> None:
+    """Whoever reports errors follows the chain of those behind them."""
+    error: BaseException | None = refusal(guard().check_url, url)
+    while error is not None:
+        assert "canary" not in repr(error)
+        error = error.__cause__ or error.__context__
+
+
 @pytest.mark.parametrize("url", [None, 7, ["https://a.example/"]])
 def test_what_is_no_text_is_refused(url) -> None:
     assert "bad_address" == refusal(guard().check_url, url).code

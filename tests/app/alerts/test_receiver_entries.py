@@ -21,6 +21,13 @@ def test_a_name_is_one_printable_line() -> None:
         assert "of 1 to 100 characters in one line" in refusal(entries.name, value).message
 
 
+@pytest.mark.parametrize("value", ["https://hooks.example/canary", SECRET, f"ops {SECRET}"])
+def test_an_address_or_a_secret_is_no_name(value: str) -> None:
+    """Names stand on pages, in messages, in metrics and in the log."""
+    error = refusal(entries.name, value)
+    assert "The name must not be an address or a secret." == error.message
+
+
 def test_a_kind_is_one_of_three() -> None:
     assert Kind.SLACK is entries.kind("slack")
     for value in ("Slack", "", None, []):

@@ -83,6 +83,15 @@ def test_what_cannot_be_a_receiver_is_refused(alerting, changes, code):
     assert 1 == len(alerting.get(URL)["receivers"])
 
 
+def test_an_address_in_the_place_of_a_receivers_name_is_not_answered(alerting):
+    address = "https://hooks.example.com/CANARY"
+    path = f"/api/alerts/rules/{alerting.rule['id']}"
+    rule = alerting.rule["definition"] | {"receivers": [address]}
+    test = {"state": "firing", "receivers": [address]}
+    for method, to, body in (("PUT", path, rule), ("POST", f"{path}/test", test)):
+        assert "CANARY" not in json.dumps(refused(alerting, method, to, body, 422))
+
+
 def test_a_receiver_of_the_file_is_not_changed(alerting):
     for method, body in (("PUT", {"name": "x"}), ("DELETE", None)):
         error = refused(alerting, method, f"{URL}/file-ops", body, 409)
