@@ -247,14 +247,14 @@ def _text(longest: int, *, least: int = 0) -> Callable[[Any], str]:
         wanted = f"a text of {least} to {longest} characters in one line"
         if not isinstance(value, str) or not least <= len(value.strip()) <= longest:
             raise ValueError(wanted)
-        if not _is_one_line(value):
+        if not is_one_line(value):
             raise ValueError(wanted)
         return value.strip()
 
     return check
 
 
-def _is_one_line(text: str) -> bool:
+def is_one_line(text: str) -> bool:
     """No control character and no end of a line; nor half of a character (``\\ud800``), which no
     database and no message can hold."""
     return not any(unicodedata.category(each) in ("Cc", "Cs", "Zl", "Zp") for each in text)
@@ -307,7 +307,7 @@ def _seconds(least: int, most: int) -> Callable[[Any], int]:
 
 def _filter(value: Any) -> str:
     """Checked, and written the one way in which the grammar writes it."""
-    if not isinstance(value, str) or not _is_one_line(value):
+    if not isinstance(value, str) or not is_one_line(value):
         raise ValueError("a filter such as model=gpt-6-sol&client=codex")
     pairs = parse_qsl(value.strip().removeprefix("?"), keep_blank_values=True)
     if value.strip() and not pairs:
@@ -335,7 +335,7 @@ def _names(value: Any) -> tuple[str, ...]:
     if not isinstance(value, list | tuple) or len(value) > 20:
         raise ValueError(wanted)
     for name in value:
-        if not isinstance(name, str) or not 1 <= len(name.strip()) <= 100 or not _is_one_line(name):
+        if not isinstance(name, str) or not 1 <= len(name.strip()) <= 100 or not is_one_line(name):
             raise ValueError(wanted)
     return tuple(dict.fromkeys(name.strip() for name in value))
 
@@ -347,14 +347,14 @@ def _labels(value: Any) -> dict[str, str]:
     for name, text in value.items():
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]{0,63}", name):
             raise ValueError(wanted)
-        if not isinstance(text, str) or len(text) > 200 or not _is_one_line(text):
+        if not isinstance(text, str) or len(text) > 200 or not is_one_line(text):
             raise ValueError(wanted)
     return dict(sorted(value.items()))
 
 
 def _link(value: Any) -> str:
     wanted = "a URL with http:// or https:// and without credentials"
-    if not isinstance(value, str) or len(value) > 1_000 or not _is_one_line(value):
+    if not isinstance(value, str) or len(value) > 1_000 or not is_one_line(value):
         raise ValueError(wanted)
     if re.search(r"[\s<>\"]", value):
         raise ValueError(wanted)

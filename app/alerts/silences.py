@@ -12,10 +12,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Connection, Engine, insert, select, update
+from sqlalchemy import Connection, Engine, func, insert, select, update
 
 from app.alerts import tables
-from app.alerts.rules import GROUPINGS
+from app.alerts.rules import GROUPINGS, is_one_line
 from app.alerts.states import Labels
 from app.errors import AppError
 from app.ledger.database import WRITES
@@ -24,6 +24,8 @@ _table = tables.silences
 LONGEST = 366 * 86_400_000
 """Milliseconds. Whoever wants to hear nothing for longer pauses the rule."""
 ENDED_SHOWN = 100
+MOST = 200
+"""Silences that have not ended: every evaluation of every group looks at all of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +88,7 @@ def create(
     """Begin a silence, now unless ``starts_at`` says when.
 
     Raises ``AppError``: ``bad_silence`` (422) for what makes no sense, ``not_found`` (404) where
-    there is no such rule.
+    there is no such rule, ``too_many`` (409).
     """
     silence = Silence(
         id=id,
@@ -102,7 +104,12 @@ def create(
         raise _bad("A silence must end after it begins, and after now.", "Give a later end.")
     if silence.ends_at - silence.starts_at > LONGEST or silence.starts_at - now > LONGEST:
         raise _bad("A silence lasts at most a year.", "To hear nothing for longer, pause the rule.")
+    open_ = select(func.count()).select_from(_table).where(_table.c.ends_at > now)
     with engine.execution_options(**WRITES).begin() as connection:
+        if connection.execute(open_).scalar_one() >= MOST:
+            raise AppError(
+                "too_many", f"There are {MOST} silences already.", "End one.", status=409
+            )
         if rule_id is not None:
             _check_fits(connection, rule_id, silence.matchers)
         values = {name: getattr(silence, name) for name in _table.c.keys()}  # noqa: SIM118
@@ -145,17 +152,13 @@ def _checked(matchers: Mapping[str, Any]) -> dict[str, str]:
             raise _bad(
                 f"There is no label {str(name)[:64]}.", f"Labels are {', '.join(GROUPINGS)}."
             )
-        if not isinstance(value, str) or not 1 <= len(value) <= 500:
+        if not isinstance(value, str) or not 1 <= len(value) <= 500 or "\0" in value:
             raise _bad(f"The label {name} must be a text of 1 to 500 characters.")
     return {name: str(matchers[name]) for name in sorted(matchers)}
 
 
 def _text(name: str, value: Any, longest: int) -> str:
-    if (
-        not isinstance(value, str)
-        or len(value.strip()) > longest
-        or any(ord(character) < 32 for character in value)
-    ):
+    if not isinstance(value, str) or len(value.strip()) > longest or not is_one_line(value):
         raise _bad(f"{name} must be a text of at most {longest} characters in one line.")
     return value.strip()
 

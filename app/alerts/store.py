@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, insert, select, update
+from sqlalchemy import Connection, Engine, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from app.alerts import endings, rules, state_store, tables
@@ -29,6 +29,8 @@ logger = logging.getLogger(__name__)
 _table = tables.rules
 FILE = "file"
 PAGE = "page"
+MOST = 200
+"""Rules made on the page: each is looked at every second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +89,14 @@ def read(connection: Connection, rule_id: str, *, lock: bool = False) -> StoredR
 
 
 def create_rule(engine: Engine, rule: Rule, now: int) -> StoredRule:
-    """Raises ``AppError`` ``name_taken`` (409)."""
+    """Raises ``AppError`` ``name_taken``, ``too_many`` (409)."""
+    pages = select(func.count()).select_from(_table).where(_table.c.origin == PAGE)
     try:
         with engine.execution_options(**WRITES).begin() as connection:
+            if connection.execute(pages).scalar_one() >= MOST:
+                raise AppError(
+                    "too_many", f"There are {MOST} rules already.", "Delete one.", status=409
+                )
             return insert_rule(connection, rule, PAGE, now)
     except IntegrityError:
         raise _name_taken(rule.name) from None

@@ -115,6 +115,21 @@ def test_one_to_come_that_is_ended_never_begins(engine: Engine) -> None:
     assert not any(ended.covers("rule-1", {}, at) for at in (START_MS, START_MS + HOUR))
 
 
+def test_no_more_than_200_are_open_at_a_time(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every evaluation of every group looks at all of them."""
+    assert silences.MOST == 200
+    monkeypatch.setattr(silences, "MOST", 1)
+    create(engine, id="1")
+    with pytest.raises(AppError) as caught:
+        create(engine, id="2")
+    assert (caught.value.code, caught.value.status) == ("too_many", 409)
+    silences.end(engine, "1", START_MS)
+    create(engine, id="2")
+    assert [one.id for one in since(engine, START_MS)] == ["2"]
+
+
 def test_what_is_not_there_cannot_be_ended(engine: Engine) -> None:
     with pytest.raises(AppError) as caught:
         silences.end(engine, "none", START_MS)
@@ -131,6 +146,8 @@ def test_what_is_not_there_cannot_be_ended(engine: Engine) -> None:
         {"matchers": {"session": "a"}},
         {"matchers": {"model": ""}},
         {"matchers": {"model": 3}},
+        {"matchers": {"model": "a\0"}},
+        {"author": "a\x9b31m"},
         {"comment": "two\nlines"},
         {"comment": "x" * 501},
         {"author": None},

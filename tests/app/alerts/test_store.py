@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from app.alerts import state_store, store, tables
+from app.alerts.file_rules import sync_file_rules
 from app.alerts.rules import BadRuleError, Rule
 from app.alerts.states import State
 from app.errors import AppError
@@ -81,6 +82,19 @@ def test_no_two_rules_have_one_name(engine: Engine) -> None:
     teller = make_teller(engine)
     refused("name_taken", lambda: store.update_rule(engine, renamed, LATER, teller=teller))
     assert [stored.name for stored in store.all_rules(engine)] == ["a", "b"]
+
+
+def test_there_are_no_more_than_200_of_the_page(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each is looked at every second. Those of the settings file are its owner's business."""
+    assert store.MOST == 200
+    monkeypatch.setattr(store, "MOST", 1)
+    sync_file_rules(engine, [make_rule(id="file-a", name="a")], 0, teller=make_teller(engine))
+    store.create_rule(engine, make_rule(id="1", name="1"), START_MS)
+    second = make_rule(id="2", name="2")
+    refused("too_many", lambda: store.create_rule(engine, second, START_MS))
+    assert ["1", "a"] == [rule.name for rule in store.all_rules(engine)]
 
 
 def test_what_is_not_there_can_be_neither_read_nor_changed(engine: Engine) -> None:
