@@ -5,8 +5,6 @@ Reads only; ``outbox`` writes. Times are epoch milliseconds.
 
 from __future__ import annotations
 
-import base64
-import binascii
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +13,8 @@ from sqlalchemy import Engine, func, select
 from app.alerts.outbox import unknown_delivery
 from app.alerts.retry import DeliveryState
 from app.alerts.tables import attempts, deliveries
-from app.errors import AppError, BadParameterError
+from app.errors import BadParameterError
+from app.ledger import cursors
 
 d = deliveries.c
 PAGE_LIMIT = 500
@@ -122,13 +121,13 @@ def page(
             )
         query = query.where(d.state == state)
     if cursor is not None:
-        query = query.where(d.number < _read_cursor(cursor))
+        query = query.where(d.number < cursors.read(cursor, 1)[0])
     with engine.connect() as connection:
         found = connection.execute(query).all()
     more = len(found) > limit
     return Page(
         tuple(_delivery(row) for row in found[:limit]),
-        _write_cursor(found[limit - 1].number) if more else None,
+        cursors.write(found[limit - 1].number) if more else None,
     )
 
 
@@ -177,21 +176,3 @@ def _delivery(row: Any) -> Delivery:
     if state is not DeliveryState.QUEUED:
         values["next_attempt_at"] = None
     return Delivery(state=state, **values)
-
-
-def _write_cursor(number: int) -> str:
-    return base64.urlsafe_b64encode(str(number).encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> int:
-    try:
-        number = int(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii"))
-        if not 0 <= number < 2**63:
-            raise ValueError
-    except (ValueError, binascii.Error):
-        raise AppError(
-            "bad_cursor",
-            "The cursor cannot be read.",
-            "Pass next_cursor of the page before, or leave it out to begin anew.",
-        ) from None
-    return number

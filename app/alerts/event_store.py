@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import binascii
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -14,6 +12,7 @@ from app.alerts.groups import GroupKey
 from app.alerts.records import Observation
 from app.alerts.states import Cause, State, Transition
 from app.errors import AppError
+from app.ledger import cursors
 
 _table = tables.events
 MOST = 500
@@ -81,7 +80,7 @@ def page(
     if rule_id is not None:
         query = query.where(_table.c.rule_id == rule_id)
     if cursor is not None:
-        query = query.where(place < tuple_(*_read_cursor(cursor)))
+        query = query.where(place < tuple_(*cursors.read(cursor, 2)))
     with engine.connect() as connection:
         rows = connection.execute(query).mappings().all()
     events = [
@@ -99,23 +98,4 @@ def page(
         for row in rows[:limit]
     ]
     last = events[-1] if len(rows) > limit else None
-    return EventPage(events, None if last is None else _write_cursor(last.at, last.id))
-
-
-def _write_cursor(at: int, number: int) -> str:
-    return base64.urlsafe_b64encode(f"{at}:{number}".encode()).decode().rstrip("=")
-
-
-def _read_cursor(cursor: str) -> tuple[int, int]:
-    try:
-        text = base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode("ascii")
-        at, number = (int(part) for part in text.split(":"))
-        if not 0 <= at < 2**63 or not 0 <= number < 2**63:
-            raise ValueError
-    except (ValueError, binascii.Error):
-        raise AppError(
-            "bad_cursor",
-            "The cursor cannot be read.",
-            "Pass next_cursor of the page before, or leave it out to begin anew.",
-        ) from None
-    return at, number
+    return EventPage(events, None if last is None else cursors.write(last.at, last.id))
