@@ -17,8 +17,9 @@ import re
 import socket
 import ssl
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import aiohttp
@@ -30,7 +31,7 @@ from app.errors import AppError
 
 SETTING = "webhook_private_hosts"
 LONGEST_URL = 2_000
-LOOKUPS = 4
+LOOKUPS = 16
 """Names that are looked up at the same time."""
 
 Lookup = Callable[[str, int], Sequence[str]]
@@ -74,6 +75,7 @@ class Guard:
         self._lookup = lookup
         # Threads of its own: a resolver that hangs must not take those that others wait for.
         self._threads = ThreadPoolExecutor(LOOKUPS, thread_name_prefix="webhook-names")
+        self._under_way: dict[Target, Future[list[str]]] = {}
 
     def check_url(self, url: str) -> Target:
         """What can be told without looking anything up. Raises ``AddressRefusedError``."""
@@ -109,8 +111,15 @@ class Guard:
         """All addresses that the host has now. Raises ``AddressRefusedError`` where one is not
         allowed, or where there is none.
         """
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._threads, self._check_addresses, target)
+        future = self._under_way.get(target)
+        if future is None:
+            # One for all that ask at a time, or a name server that hangs would take all threads.
+            future = self._threads.submit(self._check_addresses, target)
+            self._under_way[target] = future
+            future.add_done_callback(lambda _: self._under_way.pop(target, None))
+        mine: Future[list[str]] = Future()  # others wait for the same, so only this can be given up
+        future.add_done_callback(partial(_hand_on, mine))
+        return await asyncio.wrap_future(mine)
 
     def _check_addresses(self, target: Target) -> list[str]:
         try:
@@ -145,6 +154,15 @@ class Guard:
     def gate(self, target: Target) -> Gate:
         """For one attempt."""
         return Gate(self, target)
+
+
+def _hand_on(to: Future[list[str]], done: Future[list[str]]) -> None:
+    if to.set_running_or_notify_cancel():
+        error = done.exception()
+        if error is None:
+            to.set_result(done.result())
+        else:
+            to.set_exception(error)
 
 
 class Gate:

@@ -1,10 +1,11 @@
+import asyncio
 import socket
 import threading
 from collections.abc import Sequence
 
 import pytest
 
-from app.alerts.guard import AddressRefusedError, Guard, Target, look_up
+from app.alerts.guard import LOOKUPS, AddressRefusedError, Guard, Target, look_up
 
 PUBLIC = "93.184.216.34"
 METADATA = "169.254.169.254"
@@ -200,6 +201,40 @@ async def test_the_addresses_are_looked_up_beside_the_event_loop() -> None:
     watch = Guard(lookup=lookup)
     assert [PUBLIC] == await watch.resolve_check(watch.check_url("https://a.example:8443/"))
     assert [("a.example", 8443, False)] == seen
+
+
+async def test_a_name_server_that_hangs_holds_up_only_its_own_names() -> None:
+    """However often one of its names is asked for, and whoever gives up."""
+    release, asked = threading.Event(), []
+
+    def lookup(host: str, port: int) -> list[str]:
+        asked.append(host)
+        if host == "hangs.example":
+            release.wait(30)
+        return [PUBLIC]
+
+    watch = Guard(lookup=lookup)
+    hanging = watch.check_url("https://hangs.example/")
+    waiting = [asyncio.ensure_future(watch.resolve_check(hanging)) for _ in range(2 * LOOKUPS)]
+    other = asyncio.ensure_future(watch.resolve_check(watch.check_url("https://a.example/")))
+    try:
+        async with asyncio.timeout(5):
+            assert [PUBLIC] == await other
+        waiting[0].cancel()
+    finally:
+        release.set()
+    found = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [[PUBLIC]] * (2 * LOOKUPS - 1) == found[1:]
+    assert ["a.example", "hangs.example"] == sorted(asked)
+
+
+async def test_nothing_is_remembered_of_a_lookup_that_is_over() -> None:
+    answers = iter([[PUBLIC], ["10.0.0.7"]])
+    watch = Guard(lookup=lambda host, port: next(answers))
+    target = watch.check_url("https://a.example/canary")
+    assert [PUBLIC] == await watch.resolve_check(target)
+    with pytest.raises(AddressRefusedError):
+        await watch.resolve_check(target)
 
 
 async def test_resolving_refuses_what_leads_inside() -> None:
