@@ -55,6 +55,8 @@ _METADATA = tuple(
         "168.63.129.16",  # Azure; looks public
         "192.0.0.192",  # Oracle
         "fd00:ec2::/32",  # AWS
+        "fd00:c1::a9fe:a9fe",  # Oracle
+        "fd00:42::42",  # Scaleway
         "fd20:ce::254",  # Google
     )
 )
