@@ -10,13 +10,16 @@ from typing import Any
 
 from sqlalchemy import Engine, select
 
-from app.alerts import event_store, rules, tables
+from app.alerts import event_store, rules, state_store, store, tables
 from app.alerts.evaluator import Evaluator
+from app.alerts.groups import key_of
+from app.alerts.records import Observation
 from app.alerts.rules import Rule
 from app.alerts.teller import Teller
 from app.clock import Clock
 from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
+from tests.support.clock import START, ManualClock
 from tests.support.rows import START_MS, make_row
 
 MINUTE = 60_000
@@ -138,3 +141,27 @@ def bodies(engine: Engine) -> list[dict[str, Any]]:
     with engine.connect() as connection:
         found = connection.execute(select(table.c.body).order_by(table.c.number)).scalars().all()
     return [json.loads(body)["data"] for body in found]
+
+
+def begin(engine: Engine, **overrides: Any) -> Rule:
+    """A rule that was made at ``START_MS``; its first evaluation is a minute later."""
+    rule = make_rule(**overrides)
+    store.create_rule(engine, rule, START_MS)
+    return rule
+
+
+def minute(number: float) -> ManualClock:
+    """So many minutes after ``START_MS``."""
+    return ManualClock(START + 60 * number)
+
+
+def state_of(engine: Engine, rule: Rule, **labels: str) -> state_store.GroupState:
+    """What is kept of the group with these labels."""
+    with engine.connect() as connection:
+        return state_store.load(connection, rule.id)[key_of(labels)]
+
+
+def last_reading(engine: Engine, rule: Rule) -> Observation:
+    observation = state_of(engine, rule).observation
+    assert observation is not None
+    return observation

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -8,6 +8,8 @@ from app.ledger.database import prepare
 from app.ledger.models import Base
 from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
+from tests.support.clock import ManualClock
+from tests.support.couriers import Make, couriers
 
 
 @pytest.fixture
@@ -39,3 +41,15 @@ def holding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., 
 
     yield fill
     opened.dispose()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+async def make(engine: Engine, clock: ManualClock) -> AsyncIterator[Make]:
+    """Makes couriers, which end with the test."""
+    async with couriers(engine, clock) as made:
+        yield made

@@ -2,7 +2,6 @@ import asyncio
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine
 
 from app.alerts import outbox
 from app.alerts.courier import DELETED, GONE, UNKNOWN
@@ -11,13 +10,12 @@ from app.alerts.guard import AddressRefusedError, Guard
 from app.alerts.states import Told
 from app.alerts.webhook import Sender
 from app.ledger.database import open_engine
-from tests.support.clock import START, ManualClock
+from tests.support.clock import START
 from tests.support.couriers import (
     LEASE,
     Directory,
     Held,
     Make,
-    couriers,
     directory,
     log_of,
     states,
@@ -28,17 +26,6 @@ from tests.support.receiver import (
     Answer,
     receiving,
 )
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def make(engine: Engine, clock: ManualClock):
-    async with couriers(engine, clock) as made:
-        yield made
 
 
 async def test_a_message_arrives_once_signed_and_is_settled(engine, clock, make: Make):

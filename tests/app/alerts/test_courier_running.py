@@ -5,20 +5,16 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
-from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
 from app.alerts import outbox
 from app.alerts.courier import AT_ONCE, AT_ONCE_EACH
 from app.alerts.states import Told
-from tests.support.clock import ManualClock
 from tests.support.couriers import (
     LEASE,
     Directory,
     Held,
     Make,
-    couriers,
     directory,
     states,
 )
@@ -27,18 +23,6 @@ from tests.support.receiver import (
     HANG,
     receiving,
 )
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def make(engine: Engine, clock: ManualClock):
-    async with couriers(engine, clock) as made:
-        yield made
-
 
 # Side by side
 

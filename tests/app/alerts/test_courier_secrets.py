@@ -1,8 +1,7 @@
 import asyncio
 import logging
 
-import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import select
 
 from app.alerts.courier import GONE
 from app.alerts.guard import Guard
@@ -11,10 +10,8 @@ from app.alerts.sealed import Seal
 from app.alerts.webhook import Sender
 from app.keys import Keys
 from app.ledger.models import Base
-from tests.support.clock import ManualClock
 from tests.support.couriers import (
     Make,
-    couriers,
 )
 from tests.support.deliveries import OTHER_RULE, RULE, put
 from tests.support.receiver import (
@@ -26,18 +23,6 @@ from tests.support.receiver import (
     Answer,
     receiving,
 )
-
-
-@pytest.fixture
-def clock() -> ManualClock:
-    return ManualClock()
-
-
-@pytest.fixture
-async def make(engine: Engine, clock: ManualClock):
-    async with couriers(engine, clock) as made:
-        yield made
-
 
 # Secrets
 

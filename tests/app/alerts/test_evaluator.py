@@ -8,46 +8,25 @@ import pytest
 from sqlalchemy import Engine, event, select, update
 from sqlalchemy.exc import OperationalError
 
-from app.alerts import evaluator, measures, state_store, store, tables
-from app.alerts.groups import key_of
-from app.alerts.records import Observation
+from app.alerts import evaluator, measures, store, tables
 from app.alerts.rules import Rule
 from app.alerts.signals import Lack
 from app.alerts.states import State
 from app.ledger.writer import write_rows
 from tests.support.alerts import (
     MINUTE,
+    begin,
     bodies,
+    last_reading,
     make_evaluator,
-    make_rule,
     messages,
+    minute,
     moves,
+    state_of,
     write,
 )
 from tests.support.clock import START, ManualClock
 from tests.support.rows import START_MS, unknown_usage
-
-
-def begin(engine: Engine, **overrides: Any) -> Rule:
-    """A rule that was made at ``START_MS``; its first evaluation is a minute later."""
-    rule = make_rule(**overrides)
-    store.create_rule(engine, rule, START_MS)
-    return rule
-
-
-def minute(number: float) -> ManualClock:
-    return ManualClock(START + 60 * number)
-
-
-def state_of(engine: Engine, rule: Rule, **labels: str) -> state_store.GroupState:
-    with engine.connect() as connection:
-        return state_store.load(connection, rule.id)[key_of(labels)]
-
-
-def last_reading(engine: Engine, rule: Rule) -> Observation:
-    observation = state_of(engine, rule).observation
-    assert observation is not None
-    return observation
 
 
 def test_it_fires_once_while_the_threshold_stays_crossed_and_resolves_once(engine: Engine) -> None:

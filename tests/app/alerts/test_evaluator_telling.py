@@ -1,50 +1,25 @@
 """What an evaluation tells, and whom (``app.alerts.evaluator``, ``app.alerts.teller``)."""
 
-from typing import Any
-
 from sqlalchemy import Engine, select
 
 from app.alerts import event_store, silences, state_store, store, tables
-from app.alerts.groups import key_of
-from app.alerts.records import Observation
-from app.alerts.rules import Rule
 from app.ledger.rows import iso
 from tests.support.alerts import (
     MINUTE,
     Directory,
     Known,
+    begin,
     bodies,
     make_evaluator,
     make_rule,
     make_teller,
     messages,
+    minute,
     moves,
+    state_of,
     write,
 )
-from tests.support.clock import START, ManualClock
 from tests.support.rows import START_MS
-
-
-def begin(engine: Engine, **overrides: Any) -> Rule:
-    """A rule that was made at ``START_MS``; its first evaluation is a minute later."""
-    rule = make_rule(**overrides)
-    store.create_rule(engine, rule, START_MS)
-    return rule
-
-
-def minute(number: float) -> ManualClock:
-    return ManualClock(START + 60 * number)
-
-
-def state_of(engine: Engine, rule: Rule, **labels: str) -> state_store.GroupState:
-    with engine.connect() as connection:
-        return state_store.load(connection, rule.id)[key_of(labels)]
-
-
-def last_reading(engine: Engine, rule: Rule) -> Observation:
-    observation = state_of(engine, rule).observation
-    assert observation is not None
-    return observation
 
 
 def test_groups_fire_and_resolve_each_for_itself(engine: Engine) -> None:
