@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -63,6 +63,14 @@ class Call:
     compaction: bool = False
 
 
+class Timer(Protocol):
+    """The time-out of what a turn waits for, in the event loop's seconds."""
+
+    def when(self) -> float | None: ...
+
+    def reschedule(self, when: float | None) -> None: ...
+
+
 class Event(NamedTuple):
     """One event on its way to the client.
 
@@ -109,6 +117,7 @@ class Turn:
     gone: bool = False
     """The client has left; ``deadline`` is when the drain ends."""
     deadline: float | None = None
+    timer: Timer | None = None
     ended: bool = False
     fold: Fold = field(default_factory=Fold)
 

@@ -294,7 +294,7 @@ async def test_an_internal_fault_never_sends_an_anchored_delta_without_its_histo
     def broken(*args, **more):
         raise RuntimeError("fault")
 
-    monkeypatch.setattr("engine.driver.stage", broken)
+    monkeypatch.setattr("engine.over_socket.stage", broken)
     await s.turn(delta, transport="ws", socket="c")
     assert Reason.INTERNAL_ERROR == s.last.reason
     sent = s.core.log[-1].body["input"]
@@ -400,14 +400,14 @@ async def test_an_error_to_a_clients_own_anchor_is_relayed_and_not_replaced():
 
 async def test_a_reset_during_an_http_turn_holds_for_the_next_one():
     s = stack(Policy(max_frame_bytes=1))
-    posted = s.driver._http.post
+    posted = s.http.post
     gate = asyncio.Event()
 
     async def slow(*args):
         await gate.wait()
         return await posted(*args)
 
-    s.driver._http.post = slow
+    s.http.post = slow
     task = asyncio.create_task(s.turn(FIRST))
     await settled()
     s.driver.reset_epoch("tenant", "default", "s", "summarize")

@@ -148,13 +148,14 @@ class Stack:
         self.core = core
         self.clock = ManualClock()
         self.sockets = LoopbackSockets(core)
+        self.http = LoopbackHttp(core)
         self.facts: list[TurnFacts] = []
         self.upstream = Upstream("default", "http://provider/v1", policy or Policy())
         self._ids = itertools.count()
         self._turns = itertools.count(1)
         self.driver = Driver(
             websocket=self.sockets,
-            http=LoopbackHttp(core),
+            http=self.http,
             clock=self.clock,
             new_id=lambda prefix: f"{prefix}{next(self._ids)}",
             key=b"test key",

@@ -1,0 +1,137 @@
+"""The events of an answer on their way to the client: relayed as received, and noted.
+
+The turn is concluded before its terminal event is handed out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import suppress
+
+from engine import failures
+from engine.endings import Endings
+from engine.errors import UpstreamError
+from engine.keeper import Keeper
+from engine.model import ColdCause
+from engine.outcome import Answer, chained, nested
+from engine.transports.base import Clock
+from engine.turn import Event, Turn
+from engine.wires import HttpWire, Wire
+
+
+class Relay:
+    """One for all turns: what it knows of each is in the turn."""
+
+    def __init__(self, *, keeper: Keeper, endings: Endings, clock: Clock) -> None:
+        self._keeper, self._endings, self._clock = keeper, endings, clock
+
+    def client_left(self, turn: Turn) -> None:
+        """The client of this turn is gone: drain what is under way, within the policy's bound."""
+        if turn.gone or turn.fold.terminal is not None:
+            return
+        turn.gone = True
+        turn.deadline = asyncio.get_running_loop().time() + turn.call.upstream.policy.drain_timeout
+        if turn.timer is not None and (turn.timer.when() or 0) > turn.deadline:
+            with suppress(RuntimeError):  # it has just ended by itself
+                turn.timer.reschedule(turn.deadline)
+
+    async def respond(
+        self,
+        turn: Turn,
+        wire: Wire,
+        held_back: list[Event],
+        status: int,
+        headers: list[tuple[str, str]],
+    ) -> Answer:
+        """Stream the events, or gather them for a client that wants one JSON answer."""
+        events = self._relay(turn, wire, held_back)
+        if turn.call.transport != "http":
+            first = await anext(events, None)
+            answer = self._endings.plain(turn, status, b"", headers)
+            answer.events = chained(first, events)
+            answer.client_left = lambda: self.client_left(turn)
+            return answer
+        last = Event(b"")
+        async for event in events:
+            last = event
+        body = turn.fold.complete_response()
+        if body is not None and turn.lost is None:
+            return self._endings.plain(turn, 200, body, [("content-type", "application/json")])
+        failure = failures.read(last.data)
+        return self._endings.plain(turn, 502 if turn.lost else failure.status, failure.body, [])
+
+    async def _relay(
+        self, turn: Turn, wire: Wire, held_back: list[Event]
+    ) -> AsyncGenerator[Event, None]:
+        """All events as received. The turn is concluded before its terminal event is handed out."""
+        idle = turn.call.upstream.policy.idle_timeout
+        try:
+            for event in held_back:
+                self._note(turn)
+                yield event
+            while turn.fold.terminal is None:
+                try:
+                    event = await self.next(turn, wire, idle)
+                except (UpstreamError, TimeoutError) as error:
+                    yield self._broken_off(turn, error)
+                    return
+                if event.data:
+                    kind = turn.fold.feed(event.data)
+                    self._note(turn)
+                    if kind == "error" and turn.call.transport == "ws":
+                        event = nested(event)
+                yield event
+            async for event in wire.rest():
+                yield event
+        finally:
+            if not turn.ended:
+                turn.gone = turn.gone or turn.lost is None
+                self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
+                self._endings.emit(turn)
+            await wire.close()
+
+    def _note(self, turn: Turn) -> None:
+        fold = turn.fold
+        if turn.first_event_ms is None:
+            turn.first_event_ms = turn.since(self._clock.monotonic())
+        if turn.ttft_ms is None and fold.has_output:
+            turn.ttft_ms = turn.since(self._clock.monotonic())
+        if fold.turn_state is not None and turn.call.turn_group:
+            turn.scope.turn_states[turn.call.turn_group] = fold.turn_state
+        if fold.terminal is not None and not turn.ended:
+            self._endings.conclude(turn)
+
+    def _broken_off(self, turn: Turn, error: Exception) -> Event:
+        """The one ``response.failed`` that tells a client its stream was lost."""
+        timed_out = isinstance(error, TimeoutError)
+        turn.lost = "idle_timeout" if timed_out else "connection_lost"
+        if not turn.gone and turn.chain is not None:
+            self._keeper.lost_one(turn)
+        cold = ColdCause.AFTER_TIMEOUT if timed_out else ColdCause.CLOSED
+        self._keeper.abandon(turn, ColdCause.AFTER_CANCEL if turn.gone else cold)
+        self._endings.emit(turn)
+        return Event(
+            failures.failed_event(
+                turn.fold.response_id, "server_error", "The upstream connection was lost."
+            )
+        )
+
+    async def next(self, turn: Turn, wire: Wire, within: float) -> Event:
+        """The wire's next event. Raises ``TimeoutError`` after ``within`` seconds."""
+        loop = asyncio.get_running_loop()
+        when = loop.time() + within
+        if turn.deadline is not None:
+            when = min(when, turn.deadline)
+        async with asyncio.timeout_at(when) as timer:
+            turn.timer = timer
+            return await wire.next()
+
+    async def whole(self, turn: Turn, wire: HttpWire) -> bytes:
+        """The body of an answer that is no stream. Raises ``TimeoutError``."""
+        async with asyncio.timeout(turn.call.upstream.policy.idle_timeout) as timer:
+            turn.timer = timer
+            try:
+                return await wire.whole()
+            finally:
+                await wire.close()
