@@ -1,7 +1,7 @@
 """The judge: which turns could have been continued, and whether the transcripts agree.
 
 Written from the rules, not from the engine, and meant to be obviously right rather than fast: every
-item is decoded anew, every pair of items is compared in full.
+pair of items is compared in full (and the answer kept by its texts, for nothing else decides it).
 
 Here are the equalities; ``verdict`` has the ``Oracle`` that applies them to what happened.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from .items import Item, kind_of
@@ -46,10 +47,12 @@ class Literal:
     text: str
 
 
+_STRICT = json.JSONDecoder(parse_int=Literal, parse_float=Literal, parse_constant=Literal)
+
+
 def strict(value: Any) -> Any:
     """A JSON text, or a value, with its numbers as ``Literal``."""
-    text = value if isinstance(value, str) else json.dumps(value)
-    return json.loads(text, parse_int=Literal, parse_float=Literal, parse_constant=Literal)
+    return _STRICT.decode(value if isinstance(value, str) else json.dumps(value))
 
 
 def same_item(held: Item | Json | str, sent: Item | Json | str, *, made: bool = False) -> bool:
@@ -58,14 +61,36 @@ def same_item(held: Item | Json | str, sent: Item | Json | str, *, made: bool = 
     Each is an ``Item``, a value, or a JSON text (in which number literals are exact).
     ``made``: it was received as an output item, so that the projection applies whatever its type.
     """
-    a, b = _value(held), _value(sent)
+    if isinstance(held, Item):
+        return _same_texts(held.text, _text(sent), made or held.made, held.from_string)
+    return _same_texts(_text(held), _text(sent), made, False)
+
+
+@lru_cache(maxsize=1 << 16)
+def _same_texts(held: str, sent: str, made: bool, from_string: bool, /) -> bool:
+    """A function of nothing but its texts, so that a pair that was judged is not judged again."""
+    a, b = _decoded(held), _decoded(sent)
     if isinstance(a.get("id"), str) and isinstance(b.get("id"), str) and a["id"] != b["id"]:
         return False
-    if made or (isinstance(held, Item) and held.made) or made_by_model(a) or made_by_model(b):
+    if made or made_by_model(a) or made_by_model(b):
         return _same_made(a, b)
-    if isinstance(held, Item) and held.from_string:
+    if from_string:
         a, b = spelled_out(a), spelled_out(b)
     return _without(a, "metadata", "id") == _without(b, "metadata", "id")
+
+
+@lru_cache(maxsize=1 << 14)
+def _decoded(text: str) -> Json:
+    """Shared by all who ask: not to be changed."""
+    value = strict(text)
+    assert isinstance(value, dict)
+    return value
+
+
+def _text(item: Item | Json | str) -> str:
+    if isinstance(item, Item):
+        return item.text
+    return item if isinstance(item, str) else json.dumps(item)
 
 
 def made_by_model(value: Json) -> bool:
@@ -76,9 +101,7 @@ def made_by_model(value: Json) -> bool:
 
 
 def _value(item: Item | Json | str) -> Json:
-    value = strict(item.text if isinstance(item, Item) else item)
-    assert isinstance(value, dict)
-    return value
+    return _decoded(_text(item))
 
 
 def _without(value: Json, *names: str) -> Json:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -190,13 +191,18 @@ class Oracle:
 
 def _most_echoed(turns: Sequence[Turn], logical: Sequence[Any]) -> Turn | None:
     """The turn of whose baseline the request repeats the most items made by the model."""
+    sent = [s if isinstance(s, (str, Item)) else json.dumps(s) for s in logical]
+    known: dict[tuple[str, bool, bool], bool] = {}
+
+    def echoed(item: Item) -> bool:
+        key = (item.text, item.made, item.from_string)
+        if key not in known:
+            known[key] = _made(item) and any(same_in_order(item, one) for one in sent)
+        return known[key]
+
     best, most = None, 0
     for turn in turns:
-        count = sum(
-            1
-            for item in turn.held.items
-            if _made(item) and any(same_in_order(item, sent) for sent in logical)
-        )
+        count = sum(1 for item in turn.held.items if echoed(item))
         if count >= most and count > 0:
             best, most = turn, count
     return best
