@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from engine.chain import Anchor
 from engine.endings import Endings
 from engine.errors import UnreadableRequest
 from engine.keeper import Keeper
@@ -94,6 +95,16 @@ class Driver:
         """Make a session's anchors cold; its next turn goes in full and says why (DESIGN 4.6)."""
         scope = self.sessions.scope_of(tenant, upstream, session)
         self._keeper.close(self.sessions.reset(scope, session, reason))
+
+    def cool(
+        self, tenant: str, upstream: str, session: str, anchor: Anchor, cause: ColdCause
+    ) -> None:
+        """Let nothing continue an anchor; a connection that holds it as its latest is closed."""
+        if anchor.chain is None:
+            anchor.cool(cause)
+        else:
+            scope = self.sessions.scope_of(tenant, upstream, session)
+            self._keeper.retire(scope, anchor.chain, cause)
 
     @property
     def sessions(self) -> Sessions:

@@ -4,6 +4,9 @@
 
     EngineError
     ├── UnreadableRequest     the client's body cannot be split: it goes through unchanged
+    ├── SessionBusy           the agent's fault: one session has one turn at a time
+    ├── SessionClosed         the agent's fault: the session was closed
+    ├── TurnFailed            the turn was answered with an error before any event (embedded only)
     └── UpstreamError         the upstream's or the network's fault
         ├── ConnectFailed     no connection was made: nothing was sent, a retry is safe
         ├── UpgradeRejected   the upgrade was answered with an HTTP status
@@ -24,6 +27,34 @@ class UnreadableRequest(EngineError):
 
     It is not an error of the turn: the original body is passed on as it came (DESIGN 4.1).
     """
+
+
+class SessionBusy(EngineError):
+    """An embedded session was asked for a second turn while one is under way.
+
+    Read the first one's events to their end or close it; two conversations are two sessions.
+    """
+
+
+class SessionClosed(EngineError):
+    """An embedded session was used after it was closed. A new session starts in full."""
+
+
+class TurnFailed(EngineError):
+    """An embedded turn ended before its first event, with the provider's error or for want of one.
+
+    ``status`` is the HTTP status: 4xx is the request's or the account's fault, and the same
+    request fails again but for 429; 502 and 504 mean that the upstream was lost and may or may not
+    have processed the turn. ``code`` is the provider's code, or the engine's word; ``retry_after``
+    is in seconds. ``body`` is the error as it came: it may repeat what was sent, unlike the text
+    of this exception.
+    """
+
+    def __init__(
+        self, status: int, code: str | None, body: bytes, retry_after: float | None = None
+    ) -> None:
+        super().__init__(f"the turn was answered with status {status} ({code or 'no code'})")
+        self.status, self.code, self.body, self.retry_after = status, code, body, retry_after
 
 
 class UpstreamError(EngineError):

@@ -1,0 +1,112 @@
+"""Tool outputs that the model has seen, kept as it saw them for the life of an epoch (DESIGN 4.5).
+
+An agent's converter may spell an old tool result anew: metadata moves to the newest one, a pending
+mark becomes a done one. The provider still holds what was sent. Within an epoch the old output is
+therefore sent as the model saw it; outputs that the model has not seen yet stay as they are.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, OrderedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+Item: TypeAlias = Mapping[str, Any]
+_Key: TypeAlias = tuple[str, str, int]
+
+LIMIT = 4096
+"""Outputs that are kept; beyond it the least recently sent one is forgotten."""
+
+
+class Applied(NamedTuple):
+    """Items as they are to be sent, and what is to be kept of them once they were answered."""
+
+    items: list[Item]
+    replaced: int
+    """Items in which an output was put back."""
+    staged: Mapping[_Key, str | bytes]
+
+
+class Frozen:
+    """Which output each tool call had when the model saw it.
+
+    ``placeholder`` is the text with which the converter fills in for the output of a call that has
+    none yet. It is never frozen, so that the real output can take its place, and it is sent behind
+    all else: in between it would part the calls of one answer from each other.
+    """
+
+    def __init__(self, placeholder: str | None = None, *, limit: int = LIMIT) -> None:
+        self._placeholder = placeholder
+        self._limit = limit
+        self._seen: OrderedDict[_Key, str | bytes] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._seen)
+
+    def apply(self, items: Iterable[Item]) -> Applied:
+        """The items as they are to be sent. Items that are given are never changed."""
+        arranged: list[Item] = []
+        placeholders: list[Item] = []
+        staged: dict[_Key, str | bytes] = {}
+        replaced = 0
+        count: Counter[tuple[str, str]] = Counter()
+        for item in items:
+            if not is_output(item):
+                arranged.append(item)
+                continue
+            # An output is told by its call; where a call has several, by their order too.
+            named = (item["type"], item["call_id"])
+            key = (*named, count[named])
+            seen = self._seen.get(key)
+            if seen is None and self.is_placeholder(item):
+                placeholders.append(item)
+                continue
+            count[named] += 1
+            spelling = _spelling(item["output"])
+            staged[key] = spelling if seen is None else seen
+            if seen is None or seen == spelling:
+                arranged.append(item)
+            else:
+                output = seen if isinstance(seen, str) else json.loads(seen)
+                arranged.append({**item, "output": output})
+                replaced += 1
+        return Applied([*arranged, *placeholders], replaced, staged)
+
+    def commit(self, applied: Applied) -> None:
+        """The model has seen these items: the turn that sent them was answered."""
+        for key, spelling in applied.staged.items():
+            self._seen.setdefault(key, spelling)
+            self._seen.move_to_end(key)
+        while len(self._seen) > self._limit:
+            self._seen.popitem(last=False)
+
+    def clear(self) -> None:
+        """A new epoch: the next request is built from the agent's own history alone."""
+        self._seen.clear()
+
+    def is_placeholder(self, item: Item) -> bool:
+        """Whether the item only fills in for an output that is still to come."""
+        return (
+            self._placeholder is not None
+            and is_output(item)
+            and item["output"] == self._placeholder
+        )
+
+
+def is_output(item: Item) -> bool:
+    """Whether the item is what a tool call gave back, and names its call."""
+    type_ = item.get("type")
+    return (
+        isinstance(type_, str)
+        and type_.endswith("_call_output")
+        and isinstance(item.get("call_id"), str)
+        and "output" in item
+    )
+
+
+def _spelling(output: object) -> str | bytes:
+    """The exact spelling of an output: 1, 1.0 and true are three, unlike in Python."""
+    if isinstance(output, str):
+        return output
+    return json.dumps(output, separators=(",", ":")).encode()

@@ -1,0 +1,189 @@
+"""What an embedded session does when the upstream fails (DESIGN 4.1, 4.7)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from engine.driver import Upstream
+from engine.errors import TurnFailed
+from engine.model import Policy, Status
+from engine.testing import Fail, Lose, message, reasoning
+from tests.support.embedded import (
+    CONTINUED,
+    URL,
+    Rig,
+    said,
+    same_as_held,
+    warm,
+)
+
+
+@pytest.mark.parametrize("fault", [Lose(after=1), Lose(after=3), Fail(after=2)])
+async def test_after_a_stream_that_failed_the_next_turn_is_full_on_a_new_connection(fault):
+    rig = await warm(fault, "third")
+    events = await rig.turn(said("two"))
+    assert "response.failed" == events[-1]["type"]
+    assert not rig.session.record(rig.history)
+    await rig.turn()
+    assert ("ws_full", "connection_lost") == rig.outcome
+    assert (1, None) == (
+        rig.upstream.sent[-1].connection,
+        rig.upstream.sent[-1].body.get("previous_response_id"),
+    )
+    assert same_as_held(rig)
+    await rig.turn(said("three"))
+    assert CONTINUED == rig.outcome
+
+
+async def test_a_connection_that_ended_between_turns_is_replaced_and_the_turn_goes_in_full():
+    rig = await warm()
+    rig.upstream.drop()
+    await rig.turn(said("two"))
+    assert ("ws_full", "connection_lost", "closed") == (*rig.outcome, rig.last.fallback_reason)
+    assert same_as_held(rig)
+
+
+async def test_where_no_connection_can_be_made_the_turn_goes_in_full_over_http():
+    rig = await warm()
+    rig.upstream.drop()
+    rig.upstream.refuse(times=2)
+    await rig.turn(said("two"))
+    assert ("http_full", "ws_unavailable", "connect_failed") == (
+        *rig.outcome,
+        rig.last.fallback_reason,
+    )
+    sent = rig.upstream.sent[-1]
+    assert (None, False, True) == (sent.connection, sent.body["store"], sent.body["stream"])
+    assert rig.history[:-1] == sent.body["input"]
+    assert "previous_response_id" not in sent.body
+    assert same_as_held(rig)
+    assert rig.session.record(rig.history)
+
+
+async def test_the_turn_after_one_over_http_tries_a_connection_again():
+    rig = Rig()
+    rig.upstream.refuse(times=2)
+    await rig.turn(said("one"))
+    await rig.turn(said("two"))
+    assert ("ws_full", "connection_lost", "http") == (*rig.outcome, rig.last.fallback_reason)
+    await rig.turn(said("three"))
+    assert CONTINUED == rig.outcome
+
+
+async def test_an_upstream_without_websockets_is_used_over_http_for_a_while():
+    rig = Rig()
+    rig.upstream.refuse(status=426)
+    for text in ("one", "two"):
+        await rig.turn(said(text))
+        assert ("http_full", "ws_rejected", "upgrade_426") == (
+            *rig.outcome,
+            rig.last.fallback_reason,
+        )
+    assert 1 == len(rig.upstream.handshakes)
+
+
+async def test_a_turn_over_http_in_between_is_part_of_the_delta_that_follows():
+    policy = Policy(max_losses=2, cooldown=60)
+    rig = await warm("over http", "third", at=Upstream("u", URL, policy))
+    main = rig.history
+    rig.upstream.refuse(times=2)
+    rig.history = [said("another history")]
+    await rig.turn()
+    rig.history = main
+    await rig.turn(said("two"))
+    assert ("http_full", "ws_unavailable", "cooling_down") == (
+        *rig.outcome,
+        rig.last.fallback_reason,
+    )
+    rig.clock.advance(61)
+    await rig.turn(said("three"))
+    assert CONTINUED == rig.outcome
+    assert main[2:5] == rig.upstream.sent[-1].body["input"]
+    assert same_as_held(rig)
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(400, "invalid_encrypted_content"), (401, "expired"), (429, "slow")]
+)
+async def test_an_error_before_the_first_event_is_raised_and_the_session_goes_on(status, code):
+    rig = await warm(Fail(code, status=status), "second")
+    with pytest.raises(TurnFailed) as failed:
+        await rig.turn(said("two"))
+    assert (status, code, None) == (
+        failed.value.status,
+        failed.value.code,
+        failed.value.retry_after,
+    )
+    assert code in failed.value.body.decode()
+    assert "two" not in str(failed.value)
+    await rig.turn()
+    assert ("ws_full", "connection_lost") == rig.outcome
+    assert same_as_held(rig)
+
+
+async def test_reasoning_that_the_provider_refuses_can_be_dropped_with_a_reset():
+    thought = [reasoning("gOLD", "why"), message("first")]
+    rig = Rig(thought, Fail("invalid_encrypted_content", status=400), "second", "third")
+    await rig.turn(said("one"))
+    with pytest.raises(TurnFailed, match="invalid_encrypted_content"):
+        await rig.turn(said("two"))
+    del rig.history[1]
+    rig.session.reset_epoch("encrypted_reasoning")
+    await rig.turn()
+    assert ("epoch_reset", "encrypted_reasoning") == (
+        rig.last.reason,
+        rig.last.epoch_reset_reason,
+    )
+    await rig.turn(said("three"))
+    assert CONTINUED == rig.outcome
+    assert same_as_held(rig)
+
+
+async def test_a_turn_without_an_answer_is_a_502():
+    rig = await warm(Lose(after=0))
+    with pytest.raises(TurnFailed) as failed:
+        await rig.turn(said("two"))
+    assert (502, "connection_lost") == (failed.value.status, failed.value.code)
+
+
+async def test_how_long_to_wait_is_told_in_seconds():
+    rig = Rig(Fail("slow_down", status=429))
+
+    async def post(url, headers, body, within):
+        answer = await type(rig.upstream).post(rig.upstream, url, headers, body, within)
+        answer.headers = [*answer.headers, ("retry-after", "7")]
+        return answer
+
+    rig.upstream.post = post
+    rig.upstream.refuse(times=2)
+    with pytest.raises(TurnFailed) as failed:
+        await rig.turn(said("one"))
+    assert (429, 7.0) == (failed.value.status, failed.value.retry_after)
+    assert Status.RATE_LIMITED is rig.last.status
+
+
+async def test_an_upstream_that_answers_in_one_piece_is_one_event():
+    rig = Rig("whole", "next")
+
+    class Whole:
+        status, headers = 200, [("content-type", "application/json")]
+
+        async def chunks(self):
+            answer = {"id": "r", "object": "response", "status": "completed", "output": []}
+            yield json.dumps({**answer, "output": [message("whole")]}).encode()
+
+        async def close(self):
+            pass
+
+    async def post(url, headers, body, within):
+        return Whole()
+
+    rig.upstream.post = post
+    rig.upstream.refuse(times=2)
+    (event,) = await rig.turn(said("one"))
+    assert "response.completed" == event["type"]
+    assert [said("one"), {"role": "assistant", "content": "whole"}] == rig.history
+    assert rig.session.record(rig.history)
+    assert "http_full" == rig.last.mode
