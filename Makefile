@@ -52,10 +52,9 @@ fix: $(READY) ## Repair style and format as far as ruff can
 	$(BIN)/ruff format .
 
 SECONDS ?= 60
-SEED ?= 0
 
-soak: $(READY) ## Random conversations against the oracle: SECONDS=60 SEED=0
-	$(BIN)/python -m tests.soak --seconds $(SECONDS) --seed $(SEED)
+soak: $(READY) ## Random conversations against the oracle: SECONDS=60 [JOBS=2] [FRESH=1] [SEED=17]
+	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(JOBS),--jobs $(JOBS)) $(if $(FRESH),--fresh) $(if $(SEED),--seed $(SEED))
 
 bench: $(READY) ## Measure, as ratios in one run
 	$(BIN)/python -m benchmarks.decision

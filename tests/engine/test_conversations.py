@@ -23,7 +23,8 @@ async def test_two_thousand_random_turns_leave_no_transcript_different_and_no_re
         faults += [f"seed {seed}, {fault}" for fault in run.report.faults]
     assert [] == faults
     assert turns >= 2000
-    assert modes["ws_incremental"] > modes["ws_full"] > 0
+    assert modes["ws_incremental"] > turns / 3
+    assert modes["ws_full"] > 0
 
 
 @pytest.mark.parametrize("seed", [1000, 1001])

@@ -29,7 +29,8 @@ def gave(call_id: str, output: Any = "ok") -> dict[str, Any]:
 def converted(item: Mapping[str, Any]) -> dict[str, Any]:
     """An output item as an agent's own converter spells it: no ids, no status, short messages."""
     if item["type"] == "message":
-        return {"role": "assistant", "content": item["content"][0]["text"]}
+        phase = {"phase": item["phase"]} if "phase" in item else {}
+        return {"role": "assistant", "content": item["content"][0]["text"], **phase}
     return {key: value for key, value in item.items() if key not in ("id", "status")}
 
 

@@ -8,13 +8,14 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
-from app.demo.provider.actions import Abort, Close, Hang, Send, Text, Wait
+from app.demo.provider.actions import Abort, Close, Gate, Hang, Send, Text, Wait
 from app.demo.provider.connection import Connection as Lane
 from app.demo.provider.connection import UpgradeRefused
 from app.demo.provider.core import Provider
 from engine.driver import Answer, Call, Driver, Upstream
 from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
 from engine.model import Policy, TurnFacts
+from engine.sessions import Bounds
 from tests.support.clock import ManualClock
 
 CREDENTIAL = "Bearer sk-test"
@@ -40,6 +41,10 @@ class LoopbackConnection:
     async def send(self, frame: bytes) -> None:
         if self.closed:
             raise ConnectionLost(self._lost, sent=False)
+        if self._next is not None and isinstance(self._next[1], Close | Abort):
+            # A slow close: it crosses the frame, which is written and never read.
+            self.drop(self._next[1].code if isinstance(self._next[1], Close) else None)
+            return
         self._steps = self.lane.handle_frame(frame.decode())
         self._next = next(self._steps, None)
 
@@ -64,10 +69,8 @@ class LoopbackConnection:
                     self.hanging.set()
                     await asyncio.Event().wait()
                 case Wait(gate):
-                    opened = asyncio.Event()
-                    gate.on_open(opened.set)
                     self.hanging.set()
-                    await opened.wait()
+                    await _opened(gate)
 
     async def ping(self, within: float) -> bool:
         return not self.closed
@@ -76,6 +79,12 @@ class LoopbackConnection:
         if self._steps is not None:
             self._steps.close()
         self.lane.close()
+
+
+async def _opened(gate: Gate) -> None:
+    opened = asyncio.Event()
+    gate.on_open(opened.set)
+    await opened.wait()
 
 
 class LoopbackSockets:
@@ -124,7 +133,9 @@ class LoopbackAnswer:
                     return
                 case Abort():
                     raise ConnectionLost(None, sent=True)
-                case Hang() | Wait():
+                case Wait(gate):
+                    await _opened(gate)
+                case Hang():
                     await asyncio.Event().wait()
 
     async def close(self) -> None:
@@ -144,7 +155,9 @@ class LoopbackHttp:
 class Stack:
     """A driver, the provider behind it, and all facts that came out."""
 
-    def __init__(self, core: Provider, policy: Policy | None = None) -> None:
+    def __init__(
+        self, core: Provider, policy: Policy | None = None, *, bounds: Bounds | None = None
+    ) -> None:
         self.core = core
         self.clock = ManualClock()
         self.sockets = LoopbackSockets(core)
@@ -160,6 +173,7 @@ class Stack:
             new_id=lambda prefix: f"{prefix}{next(self._ids)}",
             key=b"test key",
             on_turn=self.facts.append,
+            bounds=bounds,
         )
 
     def call(self, body: Mapping[str, Any] | bytes, **more: Any) -> Call:

@@ -61,9 +61,10 @@ def same_item(held: Item | Json | str, sent: Item | Json | str, *, made: bool = 
     Each is an ``Item``, a value, or a JSON text (in which number literals are exact).
     ``made``: it was received as an output item, so that the projection applies whatever its type.
     """
+    from_string = isinstance(sent, Item) and sent.from_string
     if isinstance(held, Item):
-        return _same_texts(held.text, _text(sent), made or held.made, held.from_string)
-    return _same_texts(_text(held), _text(sent), made, False)
+        made, from_string = made or held.made, from_string or held.from_string
+    return _same_texts(_text(held), _text(sent), made, from_string)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -98,10 +99,6 @@ def made_by_model(value: Json) -> bool:
     if kind == "message":
         return value.get("role") == "assistant"
     return kind in ("reasoning", "compaction", "compaction_summary") or kind.endswith("_call")
-
-
-def _value(item: Item | Json | str) -> Json:
-    return _decoded(_text(item))
 
 
 def _without(value: Json, *names: str) -> Json:
@@ -229,10 +226,6 @@ def extends(held: Sequence[Item | Json | str], given: Input) -> list[Item | Json
 
 def same_in_order(held: Item | Json | str, sent: Item | Json | str) -> bool:
     """``same_item``, also when it is the client's side that gave a string as the whole input."""
-    if isinstance(sent, Item) and sent.from_string:
-        held = spelled_out(_value(held))
-        sent = _value(sent)
-        return same_item(held, sent)
     return same_item(held, sent)
 
 

@@ -11,7 +11,7 @@ from .connection import Connection
 from .core import Provider
 from .headers import HeadersLike, credential_of, lower_headers
 from .held import Held
-from .items import Item
+from .items import Item, kind_of
 from .oracle import Input, changed_fields, extends, items_of, made_by_model, same_in_order, strict
 from .wire import Json
 
@@ -191,13 +191,20 @@ class Oracle:
 
 def _most_echoed(turns: Sequence[Turn], logical: Sequence[Any]) -> Turn | None:
     """The turn of whose baseline the request repeats the most items made by the model."""
-    sent = [s if isinstance(s, (str, Item)) else json.dumps(s) for s in logical]
+    sent: dict[str, list[Any]] = {}
+    for one in logical:
+        text = (
+            one.text if isinstance(one, Item) else one if isinstance(one, str) else json.dumps(one)
+        )
+        sent.setdefault(kind_of(strict(text)), []).append(one if isinstance(one, Item) else text)
     known: dict[tuple[str, bool, bool], bool] = {}
 
     def echoed(item: Item) -> bool:
         key = (item.text, item.made, item.from_string)
         if key not in known:
-            known[key] = _made(item) and any(same_in_order(item, one) for one in sent)
+            # What the model made is the same only as something of its own kind.
+            rivals = sent.get(item.kind, ())
+            known[key] = _made(item) and any(same_in_order(item, one) for one in rivals)
         return known[key]
 
     best, most = None, 0

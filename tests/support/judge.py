@@ -1,0 +1,246 @@
+"""Judges each turn of a random conversation: by the provider's transcripts, and by its oracle.
+
+The provider core and its oracle share no code with the engine. What is known here beside them: which
+faults were planted, which resets were asked for, and what the policy of the run allows.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.demo.provider.core import Provider
+from app.demo.provider.oracle import first_difference, same_transcript
+from app.demo.provider.verdict import Oracle, Verdict
+from engine.model import Mode, Reason, Status, TurnFacts
+
+Logical = list[str] | str
+
+
+@dataclass(slots=True)
+class Sent:
+    """A turn on its way: who sent it, what it means, and what should become of it."""
+
+    headers: dict[str, str]
+    session: str | None
+    socket: str | None
+    fields: dict[str, Any]
+    """All of the body but its input."""
+    logical: Logical
+    """The whole input that the client means, each item as JSON text."""
+    delta: Logical
+    """What the client sent of it."""
+    previous: str | None = None
+    kind: str = "generation"
+    fault: str | None = None
+    expected: Verdict = field(default_factory=lambda: Verdict("no_baseline"))
+    resets: int = 0
+
+
+@dataclass(slots=True)
+class Report:
+    """What a run adds up to. A fault is a text that begins with its class."""
+
+    turns: int = 0
+    steps: int = 0
+    modes: Counter[str] = field(default_factory=Counter)
+    reasons: Counter[str] = field(default_factory=Counter)
+    clients: Counter[str] = field(default_factory=Counter)
+    planted: Counter[str] = field(default_factory=Counter)
+    excused: Counter[str] = field(default_factory=Counter)
+    faults: list[str] = field(default_factory=list)
+
+
+FLAWS = {
+    "no_response_id": "missing_response_id",
+    "drop_done": "missing_output_items",
+    "conflicting_output": "output_conflict",
+}
+"""Planted faults after which the engine must not trust the answer, and the reason it then gives."""
+
+_FORCED = {
+    "limit_reached": (Reason.CONNECTION_LOST, "limit_reached"),
+    "server_error": (Reason.CONNECTION_LOST, "server_error"),
+    "not_found": (Reason.PREVIOUS_RESPONSE_NOT_FOUND, None),
+    "close_1009": (Reason.PAYLOAD_TOO_LARGE, "closed_1009"),
+}
+"""Planted faults that force a second, full attempt."""
+
+
+@dataclass(slots=True)
+class Judge:
+    core: Provider
+    oracle: Oracle
+    report: Report
+    exact: bool
+    """The oracle can tell every reason: nothing is forgotten or refused in this run."""
+    allowed: frozenset[str]
+    """Reasons for which the run's policy lets an extendable chain be."""
+    sessions: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """Tenant and the engine's session per response id."""
+    baselines: dict[str, str] = field(default_factory=dict)
+    flawed: dict[str, str] = field(default_factory=dict)
+    had_resets: set[str] = field(default_factory=set)
+    """Sessions, as the oracle names them, that ever had a reset."""
+    resets: int = 0
+
+    def expect(self, sent: Sent) -> None:
+        """Ask the oracle. To be called right before the request is given to the engine."""
+        self.core.connections = [one for one in self.core.connections if one.open]
+        sent.resets = self.resets
+        sent.expected = self.oracle.verdict(
+            headers=sent.headers,
+            session=sent.session or "",
+            body=sent.fields,
+            given=sent.logical,
+            socket=sent.socket,
+        )
+
+    def conclude(self, sent: Sent, row: TurnFacts, outputs: list[Any] | None) -> None:
+        """``outputs``: what the client was answered; None where it did not stay for it."""
+        report = self.report
+        report.turns += 1
+        report.modes[str(row.mode)] += 1
+        report.reasons[str(row.reason)] += 1
+        if sent.fault is not None:
+            report.planted[sent.fault] += 1
+        attempt = next((a for a in reversed(self.core.log) if _is_of(a, row)), None)
+        if attempt is not None and attempt.overlapped:
+            self._fault("overlap", row, "sent on a connection that was in use")
+        self._reason(sent, row)
+        self._digests(row)
+        done = row.status in (Status.COMPLETED, Status.INCOMPLETE) or (
+            row.status is Status.CLIENT_CLOSED and row.baseline_digest is not None
+        )
+        if done:
+            self._transcript(sent, row, outputs)
+            self._answered(sent, row)
+
+    def reset(self, tenant: str, session: str, name: str) -> None:
+        """The engine has reset this session (by its own name): nothing before is continued."""
+        self.resets += 1
+        self.had_resets.add(session)
+        for turn in self.oracle.turns:
+            if turn.session == session and self.sessions.get(turn.response_id) == (tenant, name):
+                turn.reset = True
+
+    def _fault(self, class_: str, row: TurnFacts, what: str) -> None:
+        self.report.faults.append(f"{class_}: {row.turn_id}: {what}")
+
+    # --- what the provider holds --------------------------------------------------------------
+
+    def _transcript(self, sent: Sent, row: TurnFacts, outputs: list[Any] | None) -> None:
+        rid = self._response_id(row)
+        if rid is None:
+            return
+        held = self.core.held(rid)
+        if sent.fault in FLAWS or outputs is None:
+            outputs = [item.text for item in held.output]
+        given = _with(sent.logical, outputs)
+        if sent.previous in self.flawed:
+            self.report.excused["flawed_anchor"] += 1
+            return  # nobody but the provider knows what the client hangs on here
+        if not same_transcript(held.items, given):
+            at = first_difference(held.items, given)
+            self._fault("transcript", row, f"the provider holds another history from item {at} on")
+
+    def _response_id(self, row: TurnFacts) -> str | None:
+        if row.response_id is not None:
+            # A warm-up that was answered here is not the provider's.
+            return row.response_id if row.response_id in self.core.transcripts else None
+        last = self.core.log[-1]
+        return last.response_id
+
+    def _answered(self, sent: Sent, row: TurnFacts) -> None:
+        rid = self._response_id(row)
+        if rid is None or row.kind == "compaction":
+            if row.kind == "compaction":
+                self.had_resets.add(sent.session or "")
+            return
+        self.sessions[rid] = (row.tenant, row.session)
+        if row.reason is Reason.CLIENT_ANCHORED:
+            return  # the engine passes it on and does not know what it left; so it says
+        if row.baseline_digest is not None:
+            self.baselines[rid] = row.baseline_digest
+        if sent.fault in FLAWS:
+            self.flawed[rid] = FLAWS[sent.fault]
+        over_socket = row.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL)
+        leases = over_socket and sent.fault not in FLAWS and row.status is not Status.CLIENT_CLOSED
+        if over_socket and sent.socket is not None and sent.fault not in FLAWS:
+            self.oracle.socket_closed(sent.socket)  # a socket leases the chain that answered last
+        self.oracle.answered(
+            rid,
+            headers=sent.headers,
+            session=sent.session or "",
+            body=sent.fields,
+            socket=sent.socket if leases else None,
+        )
+        if sent.resets != self.resets:
+            self.oracle.turns[-1].reset = True
+
+    # --- why it went as it went ---------------------------------------------------------------
+
+    def _reason(self, sent: Sent, row: TurnFacts) -> None:
+        reason, expected = str(row.reason), sent.expected.reason
+        if row.reason is Reason.CLIENT_ANCHORED or row.status is Status.REFUSED:
+            if sent.previous is None:
+                self._fault("reason", row, f"{reason} without an anchor")
+            return
+        if _FORCED.get(sent.fault or "") == (row.reason, row.fallback_reason):
+            self.report.excused[reason] += expected == "ok"
+            return
+        if reason == expected and (expected == "ok") == bool(row.mode and row.mode.incremental):
+            return
+        if expected == "ok":
+            self._not_continued(sent, row)
+        elif reason == "ok":
+            if expected == "chain_busy" and row.error_code == "connection_lost":
+                return  # a slow close: the provider has not yet ended what the engine saw end
+            self._fault("unproven", row, f"continued, the oracle says {expected}")
+        elif self.exact and not self._explained(sent, row):
+            self._fault("reason", row, f"{reason}, the oracle says {expected}")
+
+    def _not_continued(self, sent: Sent, row: TurnFacts) -> None:
+        """An extendable chain was left aside: by policy, or needlessly."""
+        reason = str(row.reason)
+        flaw = self.flawed.get(sent.expected.response_id or "")
+        if flaw is not None:
+            if reason != flaw and self.exact:
+                self._fault("reason", row, f"{reason}, but the answer before was {flaw}")
+            return
+        if reason in self.allowed or row.epoch_reset_reason in self.allowed:
+            self.report.excused[reason] += 1
+            return
+        self._fault(
+            "needless_full", row, f"{reason} ({row.fallback_reason}), though a chain was free"
+        )
+
+    def _explained(self, sent: Sent, row: TurnFacts) -> bool:
+        reason = str(row.reason)
+        if reason == "epoch_reset" and (sent.session or "") in self.had_resets:
+            return True  # the oracle does not know of resets that nothing has consumed yet
+        if sent.expected.response_id in self.flawed:
+            return True  # what was flawed counts for less than the oracle thinks
+        return reason in self.allowed
+
+    def _digests(self, row: TurnFacts) -> None:
+        """The proof in the ledger: a continuation's prefix is what the turn before left."""
+        if row.mode is None or not row.mode.incremental or row.reason is Reason.CLIENT_ANCHORED:
+            return
+        before = self.baselines.get(row.previous_response_id or "")
+        if before is not None and row.prefix_digest != before:
+            self._fault("digest", row, "its prefix is not what the turn before left")
+
+
+def _is_of(attempt: Any, row: TurnFacts) -> bool:
+    return row.response_id is not None and attempt.response_id == row.response_id
+
+
+def _with(logical: Logical, outputs: list[Any]) -> Any:
+    if isinstance(logical, str):
+        content = [{"type": "input_text", "text": logical}]
+        first = json.dumps({"type": "message", "role": "user", "content": content})
+        return [first, *outputs]
+    return [*logical, *outputs]

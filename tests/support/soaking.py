@@ -1,0 +1,82 @@
+"""One seed of the soak, and the shortest run that still shows what was found in it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import traceback
+from collections.abc import Callable, Collection
+
+from tests.support.conversations import Conversations
+from tests.support.judge import Report
+
+STEPS = 60
+
+
+def run_seed(
+    seed: int,
+    *,
+    steps: Collection[int] | None = None,
+    trace: Callable[[str], None] = lambda _line: None,
+    until_fault: bool = False,
+) -> Report:
+    """Run a seed; with ``steps`` only these. What goes wrong inside is a fault of the class crash.
+
+    ``until_fault``: end with the first step that has one.
+    """
+    left_out = frozenset() if steps is None else set(range(1, STEPS + 1)) - set(steps)
+
+    async def go() -> Report:
+        run = Conversations(seed, left_out=left_out, trace=trace)
+        try:
+            for number in range(1, STEPS + 1):
+                await run.step()
+                run.report.steps = number
+                if until_fault and run.report.faults:
+                    return run.report
+            run.finish()
+        except Exception as error:
+            where = traceback.extract_tb(error.__traceback__)[-1]
+            what = f"crash: {type(error).__name__} in {where.name}, line {where.lineno}"
+            run.report.faults.append(what)
+        finally:
+            await run.stack.driver.aclose()
+        return run.report
+
+    logging.getLogger("warmline.engine").setLevel(logging.CRITICAL)
+    return asyncio.run(go())
+
+
+def class_of(fault: str) -> str:
+    """``transcript: turn_3: …`` is of the class transcript."""
+    return fault.partition(":")[0]
+
+
+def shortened(seed: int, class_: str, *, tries: int = 150) -> list[int]:
+    """The numbers of as few steps as show a fault of this class: no step can be left out.
+
+    Halves first, then single steps; ``tries`` bounds the runs.
+    """
+
+    def shows(steps: Collection[int]) -> int | None:
+        report = run_seed(seed, steps=steps, until_fault=class_ != "rows")
+        found = any(class_of(fault) == class_ for fault in report.faults)
+        return report.steps if found else None
+
+    kept = list(range(1, STEPS + 1))
+    last = shows(kept)
+    if last is None:
+        return kept
+    kept = [step for step in kept if step <= last]
+    size = len(kept) // 2
+    while size >= 1 and tries > 0:
+        start = 0
+        while start < len(kept) and tries > 0:
+            fewer = kept[:start] + kept[start + size :]
+            tries -= 1
+            if fewer and shows(fewer) is not None:
+                kept = fewer
+            else:
+                start += size
+        size //= 2
+    return kept
