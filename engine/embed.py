@@ -32,7 +32,6 @@ from engine.driver import Answer, Call, Driver, Event, Upstream
 from engine.errors import SessionBusy, SessionClosed, TurnFailed
 from engine.frozen import Applied, Frozen, Item
 from engine.model import ColdCause, EpochReason, TurnFacts
-from engine.recorded import Recorded, accounts_for
 from engine.sessions import Bounds, Scope
 from engine.transports.base import Clock, HttpTransport, WebSocketTransport
 from engine.transports.http import Http
@@ -292,11 +291,8 @@ class ResponsesSession:
         anchor = None if self._turn is None else self._turn.anchor
         if anchor is None:
             return False
-        recorded = [
-            Recorded(agent_request.encode(item), self._frozen.is_placeholder(item))
-            for item in self._frozen.apply(input_items).items
-        ]
-        if accounts_for(recorded, anchor.items):
+        history = [agent_request.encode(item) for item in self._frozen.apply(input_items).items]
+        if anchor.matched(history) == len(anchor.items):
             return True
         self._driver.cool(
             self._tenant, self._upstream.name, self._who.name, anchor, ColdCause.OUTPUT_CONFLICT
@@ -332,6 +328,17 @@ class ResponsesSession:
     def last_turn(self) -> TurnFacts | None:
         """The facts of the last turn that was sent; None while it is under way, or before it."""
         return None if self._turn is None else self._turn.facts
+
+    @property
+    def last_output(self) -> list[dict[str, Any]]:
+        """The output items of the last turn as the provider made them; none if it failed.
+
+        From the events that end each item: some providers leave the last event's list empty.
+        """
+        turn = self._turn
+        if turn is None or turn.anchor is None:
+            return []
+        return [json.loads(bytes(item.held)) for item in turn.anchor.items[len(turn.sent.items) :]]
 
     @property
     def identity(self) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 Item: TypeAlias = Mapping[str, Any]
+_Call: TypeAlias = tuple[str, str]
 _Key: TypeAlias = tuple[str, str, int]
 
 LIMIT = 4096
@@ -25,21 +26,25 @@ class Applied(NamedTuple):
     items: list[Item]
     replaced: int
     """Items in which an output was put back."""
-    staged: Mapping[_Key, str | bytes]
+    outputs: Mapping[_Key, str | bytes]
+    placeholders: Mapping[_Call, int]
+    """Which calls wait for their output, and where the placeholder stands."""
 
 
 class Frozen:
     """Which output each tool call had when the model saw it.
 
     ``placeholder`` is the text with which the converter fills in for the output of a call that has
-    none yet. It is never frozen, so that the real output can take its place, and it is sent behind
-    all else: in between it would part the calls of one answer from each other.
+    none yet. It is never frozen, so that the real output can take its place. It is sent behind all
+    else, since in between it would part the calls of one answer from each other; once the model has
+    seen it there it stays in that place for as long as the call waits.
     """
 
     def __init__(self, placeholder: str | None = None, *, limit: int = LIMIT) -> None:
         self._placeholder = placeholder
         self._limit = limit
         self._seen: OrderedDict[_Key, str | bytes] = OrderedDict()
+        self._waiting: Mapping[_Call, int] = {}
 
     def __len__(self) -> int:
         return len(self._seen)
@@ -47,35 +52,49 @@ class Frozen:
     def apply(self, items: Iterable[Item]) -> Applied:
         """The items as they are to be sent. Items that are given are never changed."""
         arranged: list[Item] = []
-        placeholders: list[Item] = []
-        staged: dict[_Key, str | bytes] = {}
+        waiting: dict[_Call, Item] = {}
+        outputs: dict[_Key, str | bytes] = {}
         replaced = 0
-        count: Counter[tuple[str, str]] = Counter()
+        count: Counter[_Call] = Counter()
         for item in items:
             if not is_output(item):
                 arranged.append(item)
                 continue
             # An output is told by its call; where a call has several, by their order too.
-            named = (item["type"], item["call_id"])
-            key = (*named, count[named])
+            call = (item["type"], item["call_id"])
+            key = (*call, count[call])
             seen = self._seen.get(key)
             if seen is None and self.is_placeholder(item):
-                placeholders.append(item)
+                waiting.setdefault(call, item)
                 continue
-            count[named] += 1
+            count[call] += 1
             spelling = _spelling(item["output"])
-            staged[key] = spelling if seen is None else seen
+            outputs[key] = spelling if seen is None else seen
             if seen is None or seen == spelling:
                 arranged.append(item)
             else:
                 output = seen if isinstance(seen, str) else json.loads(seen)
                 arranged.append({**item, "output": output})
                 replaced += 1
-        return Applied([*arranged, *placeholders], replaced, staged)
+        return Applied(arranged, replaced, outputs, self._place(waiting, arranged))
+
+    def _place(self, waiting: Mapping[_Call, Item], arranged: list[Item]) -> dict[_Call, int]:
+        """Put placeholders where the model saw them, new ones at the end."""
+        places: dict[_Call, int] = {}
+        known = sorted((at, call) for call, at in self._waiting.items() if call in waiting)
+        for at, call in known:
+            places[call] = min(at, len(arranged))
+            arranged.insert(places[call], waiting[call])
+        for call, item in waiting.items():
+            if call not in places:
+                places[call] = len(arranged)
+                arranged.append(item)
+        return places
 
     def commit(self, applied: Applied) -> None:
         """The model has seen these items: the turn that sent them was answered."""
-        for key, spelling in applied.staged.items():
+        self._waiting = applied.placeholders
+        for key, spelling in applied.outputs.items():
             self._seen.setdefault(key, spelling)
             self._seen.move_to_end(key)
         while len(self._seen) > self._limit:
@@ -84,6 +103,7 @@ class Frozen:
     def clear(self) -> None:
         """A new epoch: the next request is built from the agent's own history alone."""
         self._seen.clear()
+        self._waiting = {}
 
     def is_placeholder(self, item: Item) -> bool:
         """Whether the item only fills in for an output that is still to come."""

@@ -85,6 +85,15 @@ async def test_the_events_are_the_providers_own():
     ] == [event["type"] for event in events]
 
 
+async def test_the_output_of_the_last_turn_is_at_hand_until_the_next_is_sent():
+    rig = Rig([reasoning("gA"), message("a")], Fail(after=2))
+    assert [] == rig.session.last_output
+    events = await rig.turn(said("one"))
+    assert events[-1]["response"]["output"] == rig.session.last_output
+    await rig.turn(said("two"))
+    assert [] == rig.session.last_output
+
+
 async def test_an_incomplete_answer_is_continued_with_what_was_done():
     rig = Rig(Incomplete([message("cut")]))
     await rig.turn(said("one"))

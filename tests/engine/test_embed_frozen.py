@@ -96,3 +96,16 @@ async def test_a_placeholder_that_was_sent_is_held_and_its_output_is_sent_in_ful
     await rig.turn(said("and now?"))
     assert ("ws_full", "prefix_mismatch", 0) == (*rig.outcome, rig.last.frozen_items)
     assert same_as_held(rig)
+
+
+async def test_a_call_that_goes_on_waiting_breaks_no_chain():
+    calls = [function_call("f", "a"), function_call("f", "b")]
+    rig = Rig(calls, "waiting", "still waiting", placeholder=PLACEHOLDER)
+    await rig.turn(said("go"))
+    await rig.turn(gave("b", PLACEHOLDER), gave("a", "1"))
+    assert rig.session.record(rig.history)
+    for text in ("and now?", "and now??"):
+        await rig.turn(said(text))
+        assert CONTINUED == rig.outcome
+        assert rig.session.record(rig.history)
+    assert [gave("a", "1"), gave("b", PLACEHOLDER)] == rig.held[3:5]

@@ -30,7 +30,8 @@ def answered(frozen: Frozen, *items: dict) -> list[dict]:
 
 
 def counted(frozen: Frozen, *items: dict) -> tuple[list[dict], int]:
-    return frozen.apply(items)[:2]
+    sent = frozen.apply(items)
+    return sent.items, sent.replaced
 
 
 def test_an_output_that_was_never_sent_is_as_it_is_given():
@@ -156,6 +157,36 @@ def test_placeholders_stand_behind_all_else_in_their_order():
     assert [said, real, a, b, c] == applied(frozen, a, said, b, real, c)
 
 
+def test_a_placeholder_that_the_model_saw_stays_where_it_stood():
+    frozen = Frozen(PENDING)
+    a, b, c = (output(name, PENDING) for name in "abc")
+    said, more = {"role": "user", "content": "hi"}, {"role": "user", "content": "more"}
+    assert [said, a, b] == answered(frozen, a, said, b)
+    assert [said, a, b, more, c] == answered(frozen, said, b, c, more, a)
+    assert [said, a, b, more, c] == applied(frozen, said, more, a, b, c)
+
+
+def test_a_placeholder_that_was_not_answered_has_no_place_yet():
+    frozen = Frozen(PENDING)
+    a, said = output("a", PENDING), {"role": "user", "content": "hi"}
+    assert [a] == applied(frozen, a)
+    assert [said, a] == applied(frozen, a, said)
+
+
+def test_a_placeholder_whose_place_is_gone_stands_at_the_end():
+    frozen = Frozen(PENDING)
+    a, said = output("a", PENDING), {"role": "user", "content": "hi"}
+    answered(frozen, said, said, said, a)
+    assert [said, a] == applied(frozen, said, a)
+    frozen.clear()
+    assert [said, said, said, said, a] == applied(frozen, a, said, said, said, said)
+
+
+def test_a_call_waits_once():
+    a = output("a", PENDING)
+    assert [a] == applied(Frozen(PENDING), a, a)
+
+
 def test_a_placeholder_beside_the_real_output_does_not_shift_it():
     frozen = Frozen(PENDING)
     answered(frozen, output(text=PENDING), output(text="real"))
@@ -195,24 +226,30 @@ steps = st.lists(
 
 @given(steps)
 def test_it_agrees_with_a_naive_reading_of_the_rule(steps):
+    """Outputs as first answered; placeholders last, or where they were answered before."""
     frozen = Frozen(PENDING)
     seen: dict[tuple[str, int], str] = {}
+    places: dict[str, int] = {}
     for outputs, is_answered in steps:
         differing, expected, tail, counts = 0, [], [], {"a": 0, "b": 0}
         for name, text in outputs:
             text_seen = seen.get((name, counts[name]))
             if text_seen is None and text == PENDING:
-                tail.append(output(name, PENDING))
+                tail += [name] if name not in tail else []
                 continue
             expected.append(output(name, text_seen or text))
             differing += text_seen not in (None, text)
             counts[name] += 1
+        real = list(expected)
+        for name in sorted((n for n in tail if n in places), key=lambda n: places[n]):
+            expected.insert(places[name], output(name, PENDING))
+        expected += [output(name, PENDING) for name in tail if name not in places]
         sent = frozen.apply([output(name, text) for name, text in outputs])
-        assert [*expected, *tail] == sent.items
-        assert differing == sent.replaced
+        assert (expected, differing) == (sent.items, sent.replaced)
         if is_answered:
             frozen.commit(sent)
+            places = {name: expected.index(output(name, PENDING)) for name in tail}
             counts = {"a": 0, "b": 0}
-            for item in expected:
+            for item in real:
                 seen.setdefault((item["call_id"], counts[item["call_id"]]), item["output"])
                 counts[item["call_id"]] += 1
