@@ -327,6 +327,9 @@ def _core(key: str, value: Any) -> Any:
             else part
             for part in value
         ]
+    if key == "action" and isinstance(value, dict):
+        # Codex drops the sources of a web search: its echo is one all the same.
+        return {name: part for name, part in value.items() if name != "sources"}
     return value
 
 

@@ -438,6 +438,10 @@ def key(value):
         (CALL, {"type": "function_call", "call_id": "c1", "name": "sh", "arguments": '{"a":1}'}),
         (arguments("no json"), without(arguments("no json"), "id")),
         ({**MESSAGE, "content": ["a"]}, {**MESSAGE, "content": ["a"], "status": None}),
+        (
+            {"type": "web_search_call", "action": {"query": "q", "sources": [{"url": "u"}]}},
+            {"type": "web_search_call", "action": {"query": "q"}},
+        ),
     ],
 )
 def test_an_echo_is_found_under_the_key_of_its_item(held, echo):

@@ -50,7 +50,12 @@ class Conversations:
         self.stack = Stack(self.core, self.regime.policy, bounds=self.regime.bounds)
         self.report = Report()
         self.judge = Judge(
-            self.core, Oracle(self.core), self.report, self.regime.exact, self.regime.allowed
+            self.core,
+            Oracle(self.core),
+            self.report,
+            self.regime.exact,
+            self.regime.allowed,
+            self.regime.policy.max_connection_age,
         )
         self._step = 0
         self._numbers = 0
@@ -176,7 +181,6 @@ class Conversations:
         if self.random.random() < 0.5:
             self.stack.driver.reset_epoch(agent.tenant, "default", name, "summarize")
             self.judge.reset(agent.tenant, agent.session or "", name)
-            await asyncio.sleep(0)
             await self._turn(agent)
         elif agent.session is not None and not (agent.anchoring and agent.anchor):
             self.judge.reset(agent.tenant, agent.session, name)
@@ -211,7 +215,6 @@ class Conversations:
         else:
             await events.aclose()  # type: ignore[attr-defined]
         self._judge(sent, answer, None)
-        await asyncio.sleep(0)
 
     async def _thief(self, agent: Agent) -> None:
         """Another tenant's response id is not found, and nothing is sent with it."""
@@ -267,6 +270,7 @@ class Conversations:
         fault: str | None = None,
         epoch_reset: str | None = None,
     ) -> tuple[Sent, Answer]:
+        await asyncio.sleep(0)  # what was given up is closed before the oracle looks
         sent = self._sent(agent, kind)
         sent.fault = fault
         self.judge.expect(sent)
@@ -330,7 +334,6 @@ class Conversations:
         """Take the answer and judge it; the response's id if the client may go on from it."""
         outputs = await taken(answer)
         row = self._judge(sent, answer, outputs)
-        await asyncio.sleep(0)  # what was given up is closed before the oracle looks
         status = row.status in (Status.COMPLETED, Status.INCOMPLETE)
         if not status or outputs is None:
             agent.anchor = None

@@ -54,15 +54,15 @@ class Model:
         elif chance < 0.54:
             out.append(self._search())
         if chance >= 0.40 or not out:
-            phase = self._random.choice([None, "final_answer"])
-            more = {"phase": phase} if self._random.random() < 0.8 else {}
-            out.append(message(self._text(), **more))
+            out.append(self._message())
         return Reply(tuple(out))
 
-    def _text(self) -> str:
+    def _message(self) -> Json:
         if self._random.random() < 0.1:
-            return "Done."  # the same words again, as models say them
-        return f"{self._random.choice(_WORDS)} {self._count}"
+            return message("Done.", phase="final_answer")  # the same words again, as models do
+        phase = self._random.choice([None, "commentary", "final_answer"])
+        text = f"{self._random.choice(_WORDS)} {self._count}"
+        return message(text, phase=phase) if self._random.random() < 0.8 else message(text)
 
     def _thoughts(self, asked: Asked) -> list[Json]:
         chance = self._random.random()

@@ -62,7 +62,7 @@ def choose(source: random.Random) -> Regime:
         return Regime(
             "frames", flavour, policy, exact=False, allowed=frozenset({"payload_too_large"})
         )
-    return Regime("aging", flavour, exact=False, allowed=frozenset({"connection_age"}))
+    return Regime("aging", flavour, exact=False)
 
 
 def clients(regime: Regime) -> list[Client]:
