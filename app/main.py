@@ -100,7 +100,11 @@ def _service(settings: Settings, clock: Clock) -> Service:
     )
     web.telemetry.watch_writer(lambda: web.writer_state and web.writer_state())
     web.telemetry.watch_alerts(lambda: () if web.alerts is None else web.alerts.figures())
-    return Service(settings, clock, web)
+    service = Service(settings, clock, web)
+    web.telemetry.watch_continuation(
+        lambda: () if service.gateway is None else service.gateway.figures()
+    )
+    return service
 
 
 async def _start(service: Service, stack: AsyncExitStack) -> None:

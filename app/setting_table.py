@@ -133,7 +133,10 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 UPSTREAM_HELP: dict[str, str] = {
     "base_url": "Base URL; `/responses` is appended. Required, except in `[upstreams.default]`.",
-    "continuation": "Whether turns are continued over WebSockets, or sent in full over HTTP.",
+    "continuation": "`websocket`: turns are continued over WebSockets. `store`: over HTTP, from "
+    "responses that the upstream keeps. `off`: sent in full over HTTP.",
+    "models": "Only these models are continued; `*` at the end of a name is anything. Empty: all.",
+    "force_store": "With `store`: store also what the client asked not to store.",
     "tools": "`relaxed` continues although `tools` changed; every frame carries the current ones.",
     "max_frame_bytes": "A larger WebSocket frame goes over HTTP instead.",
     "connect_timeout": "Seconds to open a connection.",
@@ -148,12 +151,13 @@ UPSTREAM_HELP: dict[str, str] = {
     "retry_ambiguous": "Send a turn again that was lost before its first event; it may run twice.",
     "max_losses": "Lost connections in a row after which the upstream is used over HTTP.",
     "cooldown": "Seconds that it is then used over HTTP.",
-    "rejected_cooldown": "Seconds over HTTP after an upgrade was refused with 426, 403 or 404.",
+    "rejected_cooldown": "Seconds over HTTP after an upgrade was refused with 426, 403 or 404; "
+    "with `store`: seconds in which all goes as it came after a response was not kept.",
     "visible_keys": "As the setting of that name, for this upstream.",
 }
 _CHOICES = {
     # Only what the engine does: to accept "observe" and then continue would be worse than an error.
-    "continuation": kinds.choice("websocket", "off"),
+    "continuation": kinds.choice("websocket", "store", "off"),
     "tools": kinds.choice("strict", "relaxed"),
 }
 _NOT_YET = frozenset({"freeze"})

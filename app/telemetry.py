@@ -19,7 +19,7 @@ from app.ledger.conditions import SUCCEEDED, cache_class_of
 from app.ledger.rows import TurnRow
 from app.ledger.writer import WriterState
 from app.tasks import describe
-from engine.model import Kind
+from engine.model import Kind, Reason, Status
 
 logger = logging.getLogger(__name__)
 
@@ -29,6 +29,17 @@ MODELS = 100
 a bound one of them could fill the memory of the scraper."""
 OTHER = "other"
 UNKNOWN = "unknown"
+CONTINUATION = {
+    "requests": "Generation turns that were sent upstream.",
+    "continuations": "Turns that Warmline continued.",
+    "delta_items": "Items that continued turns sent.",
+    "full_items": "Items that the same turns would have sent in full.",
+    "fallbacks": "Turns whose continuation or storage was rejected, and that went once more.",
+    "errors": "Turns that failed or were refused by the upstream.",
+}
+FALLBACKS = frozenset(
+    {Reason.PREVIOUS_RESPONSE_NOT_FOUND, Reason.STORE_UNSUPPORTED, Reason.CONNECTION_LOST}
+)
 TTFT_BUCKETS = (
     0.05,
     0.1,
@@ -99,6 +110,12 @@ class Telemetry:
             buckets=TTFT_BUCKETS,
             registry=self.registry,
         )
+        self._continued = {
+            name: Counter(
+                f"warmline_continuation_{name}", text, ("upstream",), registry=self.registry
+            )
+            for name, text in CONTINUATION.items()
+        }
         self._passed = Counter(
             "warmline_passed_requests",
             "Requests that were passed through and are no turns.",
@@ -131,6 +148,10 @@ class Telemetry:
         """Show the alerts with each scrape: rule, severity, state, groups in that state."""
         self.registry.register(_AlertsCollector(figures))
 
+    def watch_continuation(self, figures: Callable[[], Iterable[tuple[str, int, int]]]) -> None:
+        """Show the engine's state with each scrape: upstream, unsupported bases, chains."""
+        self.registry.register(_ContinuationCollector(figures))
+
     def delivered(self, receiver: str, outcome: str) -> None:
         """An attempt to deliver a webhook; ``outcome`` is one of a few words."""
         self._deliveries.labels(receiver, outcome).inc()
@@ -149,6 +170,8 @@ class Telemetry:
             row.status,
             row.kind,
         ).inc()
+        if row.kind == Kind.GENERATION and row.mode is not None:
+            self._observe_continuation(row)
         if row.kind != Kind.GENERATION or row.status not in SUCCEEDED:
             return
         if row.eligible and row.mode is not None:
@@ -158,6 +181,20 @@ class Telemetry:
         self._observe_tokens(row, model)
         if row.ttft_ms is not None:
             self._ttft.labels(model, mode, cache_class_of(row)).observe(row.ttft_ms / 1000)
+
+    def _observe_continuation(self, row: TurnRow) -> None:
+        def count(name: str, amount: int = 1) -> None:
+            self._continued[name].labels(row.upstream).inc(amount)
+
+        count("requests")
+        if row.status in (Status.FAILED, Status.ERROR, Status.RATE_LIMITED):
+            count("errors")
+        if row.reason in FALLBACKS and (row.attempts or 0) > 1:
+            count("fallbacks")
+        if row.reason == Reason.OK:
+            count("continuations")
+            count("delta_items", row.items_sent or 0)
+            count("full_items", row.items_total or 0)
 
     def _observe_tokens(self, row: TurnRow, model: str) -> None:
         given, cached, written = row.input_tokens, row.cached_tokens, row.cache_write_tokens
@@ -183,6 +220,28 @@ class Telemetry:
                 return OTHER
             self._models.add(model)
         return model
+
+
+class _ContinuationCollector(Collector):
+    def __init__(self, figures: Callable[[], Iterable[tuple[str, int, int]]]) -> None:
+        self._figures = figures
+
+    def collect(self) -> Iterator[Metric]:
+        bases = GaugeMetricFamily(
+            "warmline_continuation_unsupported_bases",
+            "Tenants for whom the upstream is taken not to keep responses.",
+            labels=("upstream",),
+        )
+        chains = GaugeMetricFamily(
+            "warmline_continuation_chains",
+            "Answers that a turn could hang on now: latest ones of connections, and kept ones.",
+            labels=("upstream",),
+        )
+        for upstream, unsupported, live in self._figures():
+            bases.add_metric((upstream,), unsupported)
+            chains.add_metric((upstream,), live)
+        yield bases
+        yield chains
 
 
 class _WriterCollector(Collector):

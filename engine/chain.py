@@ -78,6 +78,15 @@ class HeldItem:
 
 
 @dataclass(slots=True, eq=False)
+class KeptChain:
+    """A chain without a connection: the upstream keeps the response, any turn may hang on it."""
+
+    id: str
+    taken: bool = False
+    """A turn goes on under this id; the next one that hangs here is a fork with its own."""
+
+
+@dataclass(slots=True, eq=False)
 class Anchor:
     """What an answered turn leaves: response id, fields, baseline."""
 
@@ -100,6 +109,8 @@ class Anchor:
     chain: Chain | None = None
     cold: ColdCause | None = None
     reset_reason: str | None = None
+    kept: KeptChain | None = None
+    """With ``continuation = "store"``: the upstream said that it keeps the response."""
 
     def cool(self, cause: ColdCause, reset_reason: str | None = None) -> None:
         """From now on no connection is known to hold this response as its latest."""

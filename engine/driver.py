@@ -11,6 +11,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from engine import kept
 from engine.chain import Anchor
 from engine.endings import Endings
 from engine.errors import UnreadableRequest
@@ -57,7 +58,12 @@ class Driver:
             transport=websocket, keeper=self._keeper, relay=self._relay, clock=clock, new_id=new_id
         )
         self._http = HttpSide(
-            transport=http, relay=self._relay, endings=self._endings, clock=clock, new_id=new_id
+            transport=http,
+            keeper=self._keeper,
+            relay=self._relay,
+            endings=self._endings,
+            clock=clock,
+            new_id=new_id,
         )
         self._closing: set[asyncio.Task[None]] = set()
 
@@ -106,6 +112,10 @@ class Driver:
             scope = self.sessions.scope_of(tenant, upstream, session)
             self._keeper.retire(scope, anchor.chain, cause)
 
+    def figures(self, upstream: str) -> tuple[int, int]:
+        """For how many tenants the upstream keeps no responses; answers that can be continued."""
+        return self._keeper.figures(upstream)
+
     @property
     def sessions(self) -> Sessions:
         """The registry of anchors and chains."""
@@ -147,15 +157,22 @@ class Driver:
             return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
         if turn.kind is Kind.WARMUP and call.transport != "ws":
             return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
+        covered = kept.covers(call.upstream.policy.models, request.text("model"))
+        if not covered and call.transport != "ws":
+            return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
         named = request.text("previous_response_id")
         if named is not None and not self._keeper.expand(turn, named):
-            if call.transport == "ws":
+            if call.transport == "ws" and call.upstream.policy.continuation == "websocket":
                 return await self._anchored_over_websocket(turn, named)
             return await self._http.unchanged(turn, Reason.CLIENT_ANCHORED)
+        if not covered:
+            return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
         if call.epoch_reset:
             name = turn.session or self._keeper.decide(turn, turn.scope.epoch("")).session
             self._keeper.close(self.sessions.reset(turn.scope, name, call.epoch_reset))
         self._keeper.settle(turn)
+        if call.upstream.policy.continuation == "store":
+            return await self._http.run_kept(turn)
         blocked = self._keeper.health.blocked(
             call.tenant, call.upstream.name, self._clock.monotonic()
         )

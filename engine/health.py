@@ -49,3 +49,37 @@ class Health:
     def succeeded(self, tenant: str, upstream: str) -> None:
         """A turn ended well over a WebSocket: what went before is forgotten."""
         self._states.pop((tenant, upstream), None)
+
+
+@dataclass(slots=True)
+class Storage:
+    """Which upstreams were seen not to keep responses, per tenant, and until when to believe it."""
+
+    _until: dict[tuple[str, str], tuple[float, str]] = field(default_factory=dict)
+    _warned: set[str] = field(default_factory=set)
+
+    def blocked(self, tenant: str, upstream: str, now: float) -> str | None:
+        """How it was seen that responses are not kept; None when they may be."""
+        until, cause = self._until.get((tenant, upstream), (0.0, ""))
+        return cause if now < until else None
+
+    def unsupported(
+        self, tenant: str, upstream: str, cause: str, policy: Policy, now: float
+    ) -> bool:
+        """A response was not kept: all goes as it came for a cooldown. True: worth a warning."""
+        self._until = {key: mark for key, mark in self._until.items() if now < mark[0]}
+        self._until[tenant, upstream] = (now + policy.rejected_cooldown, cause)
+        is_news = upstream not in self._warned
+        self._warned.add(upstream)
+        return is_news
+
+    def supported(self, tenant: str, upstream: str) -> None:
+        """A response was kept."""
+        self._until.pop((tenant, upstream), None)
+        self._warned.discard(upstream)
+
+    def count(self, upstream: str, now: float) -> int:
+        """For how many tenants the upstream is taken not to keep responses."""
+        return sum(
+            name == upstream and now < until for (_, name), (until, _) in list(self._until.items())
+        )

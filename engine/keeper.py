@@ -6,17 +6,20 @@ the points where a turn's state changes; connections it gives up go to ``close``
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
-from engine import decision, digests, failures, handshake
-from engine.chain import Anchor, Chain, ChainState, Epoch
-from engine.health import Health
-from engine.model import ColdCause, EpochReason, Kind
+from engine import decision, digests, failures, handshake, kept
+from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
+from engine.health import Health, Storage
+from engine.model import ColdCause, EpochReason, Kind, Reason
 from engine.outcome import Ended
 from engine.sessions import Bounds, Scope, Sessions
 from engine.transports.base import Clock, Connection
 from engine.turn import Turn, expand
+
+_log = logging.getLogger("warmline.engine")
 
 
 class _Decision(NamedTuple):
@@ -41,6 +44,7 @@ class Keeper:
         self._clock, self._new_id, self._key, self._close_one = clock, new_id, key, close
         self.sessions = Sessions(bounds)
         self.health = Health()
+        self.storage = Storage()
         self.connections: dict[str, Connection] = {}
 
     def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
@@ -69,10 +73,12 @@ class Keeper:
         return True
 
     def decide(self, turn: Turn, epoch: Epoch) -> _Decision:
-        plan = decision.decide(
+        policy = turn.call.upstream.policy
+        decide = kept.decide if policy.continuation == "store" else decision.decide
+        plan = decide(
             list(turn.scope.anchors.values()),
             turn.understood,
-            turn.call.upstream.policy,
+            policy,
             epoch,
             decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key),
         )
@@ -123,8 +129,11 @@ class Keeper:
             if call.socket is not None:
                 self.sessions.release(call.socket)
             chain.leased_by = None if turn.gone else call.socket
+        is_kept = turn.stores and self._is_kept(turn)
         if anchor is not None:
-            if chain is None or cold is not None:
+            if is_kept and cold is None:
+                self._hang_on(anchor, turn)
+            elif chain is None or cold is not None:
                 anchor.cool(cold or ColdCause.HTTP)
             self.sessions.add(scope, anchor)
         if turn.kind is Kind.COMPACTION:
@@ -137,7 +146,7 @@ class Keeper:
             why = pending or EpochReason.MANUAL
             if anchor.chain is not None:
                 self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, why)
-            elif pending is not None:
+            elif pending is not None or anchor.kept is not None:
                 anchor.cool(ColdCause.EPOCH_RESET, why)
         self.close(self.sessions.trim(scope))
 
@@ -171,7 +180,7 @@ class Keeper:
     def _flaw(self, turn: Turn) -> ColdCause | None:
         """Why the answer cannot be continued although it was one."""
         fold = turn.fold
-        former = None if turn.chain is None else turn.chain.anchor
+        former = turn.extended if turn.chain is None else turn.chain.anchor
         if not fold.response_id or (former and former.response_id == fold.response_id):
             return ColdCause.MISSING_RESPONSE_ID  # or one that names two responses
         if fold.lacks_items:
@@ -182,6 +191,78 @@ class Keeper:
         """The turn's chain ends with it: nobody can tell what the connection holds."""
         if turn.chain is not None and turn.chain.id in turn.scope.chains:
             self.retire(turn.scope, turn.chain, cause)
+        elif turn.kept_chain is not None and turn.extended is not None:
+            self.let_go(turn)
+            # A client that leaves says nothing of what the upstream keeps; anything else might.
+            if cause is not ColdCause.AFTER_CANCEL:
+                turn.extended.cool(cause)
+
+    def store_blocked(self, turn: Turn) -> str | None:
+        """Why the turn is not to be stored, in a word; None when it is."""
+        call = turn.call
+        if not kept.may_store(turn.understood, call.upstream.policy):
+            return "store_false"
+        return self.storage.blocked(call.tenant, call.upstream.name, self._clock.monotonic())
+
+    def hang(self, turn: Turn) -> None:
+        """Let the turn hang on the kept response that its plan found, or open a chain."""
+        found = turn.plan.compared if turn.plan and turn.plan.reason is Reason.OK else None
+        turn.extended, turn.stores = found, True
+        if found is None or found.kept is None or found.kept.taken:
+            turn.kept_chain = self._new_id("ch_")
+        else:
+            found.kept.taken = True
+            turn.kept_chain = found.kept.id
+
+    def let_go(self, turn: Turn) -> None:
+        """The turn adds nothing to the chain; the next one may go on under its id."""
+        former = None if turn.extended is None else turn.extended.kept
+        if former is not None and former.id == turn.kept_chain:
+            former.taken = False
+
+    def unsupported(self, turn: Turn, cause: str) -> None:
+        """The upstream does not keep responses: send all as it came for a while."""
+        call, now = turn.call, self._clock.monotonic()
+        tenant, upstream = call.tenant, call.upstream.name
+        if self.storage.unsupported(tenant, upstream, cause, call.upstream.policy, now):
+            _log.warning(
+                "upstream %s does not keep responses (%s): turns go in full", upstream, cause
+            )
+        for scope in self.sessions.scopes():
+            if scope.key[:2] == (tenant, upstream):
+                for anchor in scope.anchors.values():
+                    if anchor.kept is not None:
+                        anchor.kept = None
+                        anchor.cool(ColdCause.HTTP)
+
+    def figures(self, upstream: str) -> tuple[int, int]:
+        """Tenants for whom the upstream keeps no responses, and anchors that may be continued.
+
+        May be called from any thread: it looks at copies.
+        """
+        live = sum(
+            anchor.cold is None and (anchor.chain is not None or anchor.kept is not None)
+            for scope in list(self.sessions.scopes())
+            if scope.key[1] == upstream
+            for anchor in list(scope.anchors.values())
+        )
+        return self.storage.count(upstream, self._clock.monotonic()), live
+
+    def _is_kept(self, turn: Turn) -> bool:
+        """Whether the upstream says that it keeps the response; if it does not, take note."""
+        if kept.says_stored(turn.fold):
+            self.storage.supported(turn.call.tenant, turn.call.upstream.name)
+            return True
+        if turn.fold.terminal != "response.incomplete":
+            self.unsupported(turn, "not_stored")
+        return False
+
+    def _hang_on(self, anchor: Anchor, turn: Turn) -> None:
+        """From now on turns may hang on this response; its baseline is shared with the former's."""
+        anchor.kept = KeptChain(turn.kept_chain or "")
+        if turn.extended is not None:
+            self.sessions.superseded(turn.extended.size)
+            turn.extended.size = 0
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent: the chain is as it was; one without an anchor is of no use."""

@@ -197,6 +197,10 @@ class Policy:
 
     continuation: str = "websocket"
     """``websocket``, ``store`` (HTTP with stored responses), ``observe`` or ``off``."""
+    models: tuple[str, ...] = ()
+    """Only these models are continued, ``*`` at the end of a name being anything; empty: all."""
+    force_store: bool = False
+    """With ``store``: store also what the client asked not to store (docs/decisions/0011)."""
     tools: str = "strict"
     max_frame_bytes: int = 16_000_000
     """A larger frame goes over HTTP; the provider closes with 1009 from 16 MiB on."""
@@ -219,7 +223,10 @@ class Policy:
     """Losses in a row after which the upstream is used over HTTP for a cooldown."""
     cooldown: float = 60.0
     rejected_cooldown: float = 600.0
-    """How long a 426, 403 or 404 on the upgrade keeps a tenant and upstream on HTTP."""
+    """How long a 426, 403 or 404 on the upgrade keeps a tenant and upstream on HTTP.
+
+    With ``store``: how long after a response that was not stored all is sent as it came.
+    """
     freeze: tuple[str, ...] = ()
     visible_keys: tuple[str, ...] = ("_meta",)
 

@@ -1,22 +1,31 @@
-"""Turns over HTTP: the full input in a POST, or the client's own request as it came."""
+"""Turns over HTTP: the full input in a POST, the client's own request as it came, or a delta.
+
+A delta hangs on a response that the upstream keeps (``continuation = "store"``). What was rejected
+goes again with less: a continuation in full, a request for storage as the client sent it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
-from engine import handshake
+from engine import failures, handshake, kept
 from engine.chain import stage
 from engine.endings import Endings
 from engine.errors import ConnectFailed, ConnectionLost
-from engine.model import Kind, Mode, Reason
-from engine.outcome import Answer, Ended, lost
+from engine.failures import Remedy
+from engine.keeper import Keeper
+from engine.model import ColdCause, Kind, Mode, Reason
+from engine.outcome import Again, Answer, Ended, lost, nested
 from engine.relay import Relay
 from engine.request import own_copy
 from engine.stream import Fold
 from engine.transports.base import Clock, HttpTransport
-from engine.turn import Turn, error_body_code
+from engine.turn import Event, Turn, error_body_code
 from engine.wires import HttpWire, end_to_end, is_stream, local_warmup
+
+_MAX_HELD_BACK = 64
+"""How many events may come before the response's first one, which names what it continues."""
 
 
 class HttpSide:
@@ -26,12 +35,13 @@ class HttpSide:
         self,
         *,
         transport: HttpTransport,
+        keeper: Keeper,
         relay: Relay,
         endings: Endings,
         clock: Clock,
         new_id: Callable[[str], str],
     ) -> None:
-        self._http, self._relay, self._endings = transport, relay, endings
+        self._http, self._keeper, self._relay, self._endings = transport, keeper, relay, endings
         self._clock, self._new_id = clock, new_id
 
     async def run(self, turn: Turn, reason: Reason, cause: str | None) -> Answer:
@@ -39,6 +49,7 @@ class HttpSide:
         request, call = turn.understood, turn.call
         turn.reason, turn.fallback = reason, cause
         turn.chain, turn.extended, turn.fold = None, None, Fold()
+        turn.kept_chain, turn.stores = None, False
         turn.staged = stage(request.items, own_copy(request.fields), None)
         turn.previous_response_id = None
         if turn.kind is Kind.WARMUP:
@@ -50,6 +61,53 @@ class HttpSide:
             items = request.items if turn.anchored else None
             return await self._post(turn, request.post(items, None, stream=stream))
         return await self._post(turn, call.body)
+
+    async def run_kept(self, turn: Turn) -> Answer:
+        """Hang on a response that the upstream keeps, or go in full and have the answer kept."""
+        blocked = self._keeper.store_blocked(turn)
+        if turn.kind is Kind.WARMUP:
+            return await self.run(turn, Reason.CONTINUATION_OFF, None)
+        if blocked is not None:
+            return await self.run(turn, Reason.STORE_UNSUPPORTED, blocked)
+        self._keeper.hang(turn)
+        while True:
+            try:
+                return await self._post_kept(turn)
+            except Again as failed:
+                self._keeper.abandon(turn, failed.cold)
+                if failed.reason is Reason.STORE_UNSUPPORTED:
+                    self._keeper.unsupported(turn, failed.cause or "")
+                if turn.gone:
+                    raise lost(turn, "connection_lost") from failed
+                if failed.reason is Reason.STORE_UNSUPPORTED:
+                    return await self.run(turn, failed.reason, failed.cause)
+                turn.reason, turn.fallback = failed.reason, failed.cause
+                turn.extended, turn.fold = None, Fold()
+                turn.kept_chain = self._new_id("ch_")
+            except Ended as end:
+                timed_out = end.status == 504
+                cold = ColdCause.AFTER_TIMEOUT if timed_out else ColdCause.AFTER_FAILED
+                # Refused is not processed: what the upstream keeps is as it was.
+                self._keeper.abandon(turn, cold if end.status >= 500 else ColdCause.AFTER_CANCEL)
+                raise
+
+    async def _post_kept(self, turn: Turn) -> Answer:
+        given, extended = turn.understood, turn.extended
+        request = kept.storing(given)
+        proven = 0 if extended is None else len(extended.items)
+        turn.staged = stage(given.items, own_copy(given.fields), extended)
+        turn.previous_response_id = None if extended is None else extended.response_id
+        turn.items_sent = len(given.items) - proven
+        over_socket = turn.call.transport == "ws"
+        if extended is None and not turn.anchored and not over_socket and request is given:
+            return await self._post(turn, turn.call.body)
+        whole = extended is None and not turn.anchored
+        body = request.post(
+            None if whole else request.items[proven:],
+            turn.previous_response_id,
+            stream=True if over_socket else None,
+        )
+        return await self._post(turn, body)
 
     async def unchanged(self, turn: Turn, reason: Reason) -> Answer:
         """As the client sent it, over HTTP: what the engine does not understand is not touched."""
@@ -88,8 +146,13 @@ class HttpSide:
                     call.upstream.http_url, headers, body, policy.connect_timeout
                 )
         except ConnectFailed as error:
+            if turn.extended is not None:
+                turn.attempts -= 1  # nothing was sent
+                raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
             raise lost(turn, f"connect_{error.cause}") from error
         except ConnectionLost as error:
+            if turn.extended is not None and policy.retry_ambiguous:
+                raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
             raise lost(turn, "connection_lost") from error
         except TimeoutError as error:
             raise lost(turn, "first_event_timeout") from error
@@ -98,15 +161,61 @@ class HttpSide:
         passed = end_to_end(answer.headers)
         wire = HttpWire(answer)
         if answer.status == 200 and wants_stream and is_stream(answer.headers):
-            return await self._relay.respond(turn, wire, [], 200, passed)
+            held_back = [] if turn.extended is None else await self._first(turn, wire)
+            return await self._relay.respond(turn, wire, held_back, 200, passed)
         try:
             whole = await self._relay.whole(turn, wire)
         except (ConnectionLost, TimeoutError) as error:
             raise lost(turn, "connection_lost") from error
         if answer.status != 200:
+            self._judge(turn, answer.status, whole)
             turn.error_code = error_body_code(whole) or f"http_{answer.status}"
             raise Ended(answer.status, whole, passed)
         turn.first_event_ms = turn.since(self._clock.monotonic())
         turn.fold.feed_response(whole)
+        if turn.extended is not None:
+            self._verify(turn, whole, event=False)
         self._endings.conclude(turn)
         return self._endings.plain(turn, 200, whole, passed)
+
+    def _judge(self, turn: Turn, status: int, body: bytes) -> None:
+        """An error: send again with less, where what was added to the request is its cause."""
+        continued = turn.extended is not None
+        if continued and failures.read(body).remedy(continued=True) is Remedy.NOT_FOUND:
+            raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
+        asked = turn.stores and turn.understood.value("store") is not True
+        if asked and kept.refuses_to_store(status, body):
+            raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, "refused")
+
+    def _verify(self, turn: Turn, data: bytes, *, event: bool) -> None:
+        """Nothing of the answer is handed out unless it continues what the delta hangs on."""
+        if turn.fold.terminal == "response.failed":
+            self._judge(turn, 200, data)
+        elif kept.hangs_on(data, event=event) != turn.previous_response_id:
+            raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, "anchor_ignored")
+
+    async def _first(self, turn: Turn, wire: HttpWire) -> list[Event]:
+        """The events up to the first one that counts, if it shows that the delta was understood."""
+        policy, held_back = turn.call.upstream.policy, list[Event]()
+        try:
+            while turn.fold.terminal is None and not turn.fold.has_started:
+                if len(held_back) >= _MAX_HELD_BACK:
+                    raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, "anchor_ignored")
+                event = await self._relay.next(turn, wire, policy.first_event_timeout)
+                kind = turn.fold.feed(event.data) if event.data else ""
+                if kind == "error":
+                    self._judge(turn, 200, event.data)
+                    event = nested(event) if turn.call.transport == "ws" else event
+                elif turn.fold.has_started:
+                    self._verify(turn, event.data, event=True)
+                held_back.append(event)
+        except BaseException as error:
+            await wire.close()
+            if isinstance(error, ConnectionLost) and policy.retry_ambiguous:
+                raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
+            if isinstance(error, ConnectionLost | TimeoutError):
+                timed_out = isinstance(error, TimeoutError)
+                cause = "first_event_timeout" if timed_out else "connection_lost"
+                raise lost(turn, cause) from error
+            raise
+        return held_back

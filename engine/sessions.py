@@ -78,7 +78,7 @@ class Sessions:
         return scope
 
     def scopes(self) -> Iterator[Scope]:
-        yield from self._scopes.values()
+        yield from list(self._scopes.values())
 
     def scope_of(self, tenant: str, upstream: str, session: str) -> Scope:
         """The scope that holds a session by its name, be it one that was given here."""

@@ -94,6 +94,10 @@ class Turn:
     """The client named one of our anchors: its input was expanded."""
     plan: Plan | None = None
     chain: Chain | None = None
+    kept_chain: str | None = None
+    """The id of the chain without a connection that the turn continues or opens."""
+    stores: bool = False
+    """The request went upstream with ``store: true``, to be continued."""
     staged: Staged | None = None
     extended: Anchor | None = None
     resets: int = 0
@@ -181,7 +185,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         client_transport=call.transport,
         root_session=call.root_session,
         turn_group=call.turn_group,
-        chain=None if turn.chain is None else turn.chain.id,
+        chain=turn.kept_chain if turn.chain is None else turn.chain.id,
         epoch=None if turn.epoch is None else turn.epoch[0],
         epoch_turn=None if turn.epoch is None else turn.epoch[1],
         client=call.client,

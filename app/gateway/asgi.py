@@ -68,6 +68,12 @@ class Gateway:
         """Whether a scope is for the gateway, by its path."""
         return scope["type"] in ("http", "websocket") and Upstreams.covers(scope["path"])
 
+    def figures(self) -> list[tuple[str, int, int]]:
+        """Per upstream: for how many tenants it keeps no responses, and its live chains."""
+        return [
+            (name, *self._context.driver.figures(name)) for name in self._context.upstreams.names
+        ]
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_websocket = scope["type"] == "websocket"
         try:

@@ -72,6 +72,10 @@ class Upstreams:
         self._default = default
         self._named = {default.name: default, **(named or {})}
 
+    @property
+    def names(self) -> list[str]:
+        return sorted(self._named)
+
     @staticmethod
     def covers(path: str) -> bool:
         """Whether a path (decoded) is one of the gateway's."""

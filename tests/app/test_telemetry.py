@@ -2,7 +2,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.ledger.writer import WriterState
-from app.telemetry import MODELS, Telemetry
+from app.telemetry import CONTINUATION, MODELS, Telemetry
 from tests.support.rows import make_row, unknown_usage
 
 
@@ -176,3 +176,42 @@ def test_deliveries_are_counted_by_receiver_and_outcome():
     telemetry.delivered("ops", "http_5xx")
     text = telemetry.render().decode()
     assert 'warmline_webhook_deliveries_total{outcome="http_5xx",receiver="ops"} 2.0' in text
+
+
+def test_continuation_is_counted_per_upstream():
+    sent = {"items_sent": 1, "items_total": 9, "reason": "ok", "mode": "http_incremental"}
+    again = {"attempts": 2, "mode": "http_full"}
+    found = observed(
+        make_row(upstream="a", **sent),
+        make_row(upstream="a", **sent | {"items_sent": 2}),
+        make_row(upstream="a", reason="no_baseline", mode="http_full"),
+        make_row(upstream="a", reason="previous_response_not_found", **again),
+        make_row(upstream="a", reason="store_unsupported", **again),
+        make_row(upstream="a", reason="store_unsupported", mode="http_full", attempts=1),
+        make_row(upstream="a", status="rate_limited", reason="no_baseline", mode="http_full"),
+        make_row(upstream="a", kind="warmup"),
+        make_row(upstream="a", mode=None),
+        make_row(upstream="b", reason="client_anchored", mode="http_incremental"),
+    )
+    counted = {
+        name: value(found, f"warmline_continuation_{name}_total", upstream="a")
+        for name in CONTINUATION
+    }
+    assert counted == {
+        "requests": 7,
+        "continuations": 2,
+        "delta_items": 3,
+        "full_items": 18,
+        "fallbacks": 2,
+        "errors": 1,
+    }
+    assert value(found, "warmline_continuation_requests_total", upstream="b") == 1
+    assert value(found, "warmline_continuation_continuations_total", upstream="b") is None
+
+
+def test_the_engines_state_is_shown_with_each_scrape():
+    telemetry = Telemetry("1")
+    telemetry.watch_continuation(lambda: [("a", 1, 12)])
+    found = samples(telemetry)
+    assert value(found, "warmline_continuation_unsupported_bases", upstream="a") == 1
+    assert value(found, "warmline_continuation_chains", upstream="a") == 12

@@ -132,6 +132,32 @@ async def test_an_upgrade_is_426_where_continuation_is_off(tmp_path):
         assert list(up.core.log) == []
 
 
+async def test_the_official_client_is_continued_over_http_from_kept_responses(tmp_path):
+    policy = 'continuation = "store"\nmodels = ["gpt-*"]'
+    async with provider() as up, running(config(tmp_path, up.url, policy=policy)) as live:
+        async with AsyncOpenAI(base_url=f"{live.url}/v1", api_key="sk-test") as client:
+            history = []
+            for text in ("one", "two"):
+                history.append(user(text))
+                raw = await client.responses.with_raw_response.create(
+                    model=MODEL, input=history, prompt_cache_key="s"
+                )
+                history += [item.model_dump(exclude_unset=True) for item in raw.parse().output]
+        assert raw.headers["x-warmline-mode"] == "http_incremental"
+        rows = await live.rows(2)
+        assert [(row["mode"], row["reason"]) for row in rows] == [
+            ("http_incremental", "ok"),
+            ("http_full", "no_baseline"),
+        ]
+        assert up.core.log[-1].body["input"] == [user("two")]
+        assert up.core.upgrades == []
+        async with live.http.get(f"{live.url}/metrics") as got:
+            text = await got.text()
+        assert 'warmline_continuation_continuations_total{upstream="default"} 1.0' in text
+        assert 'warmline_continuation_chains{upstream="default"} 2.0' in text
+        assert 'warmline_continuation_unsupported_bases{upstream="default"} 0.0' in text
+
+
 @pytest.mark.parametrize("status", [401, 429])
 async def test_what_the_upstream_answers_to_the_upgrade_reaches_the_client(tmp_path, status):
     refusal = RefuseUpgrade(status, headers=(("retry-after", "9"),), code="c")
