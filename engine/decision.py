@@ -92,20 +92,20 @@ def _explain(
         return Plan((), Reason.EPOCH_RESET, compared, reset_reason=compared.reset_reason)
     changed = changed_fields(compared.fields, request.fields, policy.tools)
     matched = compared.matched(request.items)
-    evidence = divergence.describe(
-        compared.items,
-        request.items,
-        matched,
-        key=asker.digest_key,
-        visible_keys=policy.visible_keys,
-        changed=changed,
-    )
-    if changed:
-        return Plan(
-            (), Reason.NON_INPUT_FIELDS_CHANGED, compared, changed=tuple(changed), evidence=evidence
+    if changed or matched < len(compared.items):
+        evidence = divergence.describe(
+            compared.items,
+            request.items,
+            matched,
+            key=asker.digest_key,
+            visible_keys=policy.visible_keys,
+            changed=changed,
+            fields=(compared.fields, request.fields),
         )
-    if matched < len(compared.items):
-        return Plan((), Reason.PREFIX_MISMATCH, compared, evidence=evidence)
+        if not changed:
+            return Plan((), Reason.PREFIX_MISMATCH, compared, evidence=evidence)
+        names = evidence.changed_fields
+        return Plan((), Reason.NON_INPUT_FIELDS_CHANGED, compared, changed=names, evidence=evidence)
     if matched == len(request.items) and not compared.warmup:
         return Plan((), Reason.EMPTY_DELTA, compared)
     reason, fallback = _state_of(compared, asker)

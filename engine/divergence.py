@@ -1,15 +1,20 @@
-"""Where two transcripts part, told without any content, and the fingerprint of the cause."""
+"""Where two transcripts part, told without any content (DESIGN 4.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from msgspec import Raw
 
-from engine import digests, items
+from engine import fingerprint, items
+from engine.alignment import Alignment, align
 from engine.chain import HeldItem
+from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
 from engine.model import DivergenceClass, Evidence
+from engine.nature import first_difference
+from engine.places import Place, Teller, value_at
 
 # Names that the protocol gives; any other key is the user's and appears as a digest.
 _PROTOCOL_KEYS = frozenset(
@@ -17,11 +22,14 @@ _PROTOCOL_KEYS = frozenset(
     | {"encrypted_content", "error", "file_data", "file_id", "file_url", "filename", "id"}
     | {"image_url", "input", "input_audio", "logprobs", "metadata", "name", "namespace"}
     | {"operation", "output", "outputs", "phase", "prompt_cache_breakpoint", "queries", "query"}
-    | {"refusal", "result", "results", "role", "sources", "status", "summary", "text", "tools"}
-    | {"type"}
+    | {"refusal", "result", "results", "role", "server_label", "sources", "status", "summary"}
+    | {"text", "tools", "type"}
 )
-_LOOK_AHEAD = 64
-"""How far the rest of one transcript is searched for where it meets the other again."""
+_DEFINITIONS = frozenset({"additional_tools", "mcp_list_tools"})
+_LEADING = _DEFINITIONS | {"message:system", "message:developer"}
+_NEAR = 4
+"""How far an edited item is looked for behind others that were dropped or put in."""
+_NO_FIELDS: Mapping[str, Raw] = {}
 
 
 def describe(
@@ -32,47 +40,87 @@ def describe(
     key: bytes,
     visible_keys: Sequence[str] = (),
     changed: Sequence[str] = (),
+    fields: tuple[Mapping[str, Raw], Mapping[str, Raw]] = (_NO_FIELDS, _NO_FIELDS),
 ) -> Evidence:
     """Evidence for a request that repeats ``index`` items of the baseline and then parts from it.
 
     With ``index`` at the baseline's end nothing parted; the evidence then tells of the fields only.
+    ``fields`` are those of the baseline and of the request, ``changed`` the names that differ.
     """
-    before = baseline[index] if index < len(baseline) else None
-    now = request[index] if index < len(request) else None
-    held, sent = (None if before is None else _decode(before.held)), _decode(now)
-    path: str | None = None
-    offset: int | None = None
-    values: tuple[Any, Any] = (None, None)
-    klass = None if before is None else _class(baseline[index:], request[index:])
-    if klass is DivergenceClass.REMOVED and index == 0:
-        klass = DivergenceClass.TRUNCATED_HEAD
-    if before is not None and now is not None and klass is DivergenceClass.EDITED:
-        where = before.difference(now) or ()
-        values = (_at(held, where), _at(sent, where))
-        where, values = _inside_json(where, *values)
-        path = _pointer(where, key, visible_keys)
-        offset = _offset(*values)
-    kind_before = None if before is None else items.kind(held)
-    kind_now = None if before is None or now is None else items.kind(sent)
-    return Evidence(
-        index=None if before is None else index,
-        kind_before=kind_before,
-        kind_now=kind_now,
+    of_fields = Teller(key, FIELDS | KEYS | set(visible_keys))
+    evidence = Evidence(
         length_before=len(baseline),
         length_now=len(request),
-        path=path,
-        offset=offset,
+        changed_fields=tuple(field_name(name, of_fields) for name in changed),
+        field_details=describe_fields(*fields, changed, of_fields),
+    )
+    if index < len(baseline):
+        teller = Teller(key, _PROTOCOL_KEYS | set(visible_keys))
+        evidence = _of_items(evidence, baseline, request, index, teller)
+        if evidence.klass is DivergenceClass.EDITED and evidence.kind_before in _DEFINITIONS:
+            definitions = _definitions(baseline[index], request[index], index, of_fields)
+            evidence = replace(evidence, field_details=(*evidence.field_details, *definitions))
+    return replace(evidence, fingerprint=fingerprint.of(key, evidence))
+
+
+def _of_items(
+    evidence: Evidence,
+    baseline: Sequence[HeldItem],
+    request: Sequence[Raw],
+    index: int,
+    teller: Teller,
+) -> Evidence:
+    before = baseline[index]
+    now = request[index] if index < len(request) else None
+    held, sent = decoded(before.held), decoded(now)
+    found = _judge(baseline[index:], request[index:])
+    klass = found.klass
+    if klass is DivergenceClass.REMOVED and _is_head(baseline, index, found.gone):
+        klass = DivergenceClass.TRUNCATED_HEAD
+    evidence = replace(
+        evidence,
+        index=index,
+        kind_before=items.kind(held),
+        kind_now=None if now is None else items.kind(sent),
         klass=klass,
-        value_length_before=_length(values[0]),
-        value_length_now=_length(values[1]),
-        digest_before=_digest(key, values[0], before.held if before else None),
-        digest_now=None if before is None else _digest(key, values[1], now),
-        changed_fields=tuple(changed),
-        fingerprint=_fingerprint(key, (kind_before, kind_now), path, klass, changed),
+        items_gone=found.gone,
+        items_new=found.new,
+        further=found.further,
+    )
+    comparable = klass is DivergenceClass.EDITED or (
+        klass is DivergenceClass.REPLACED and evidence.kind_before == evidence.kind_now
+    )
+    if now is not None and comparable:
+        where = before.difference(now) or ()
+        return _with_place(evidence, teller.place(held, sent, where))
+    return replace(
+        evidence,
+        digest_before=_whole(teller, held, before.held),
+        digest_now=None if now is None else _whole(teller, sent, now),
     )
 
 
-def _decode(raw: Raw | None) -> Any:
+def _with_place(evidence: Evidence, place: Place) -> Evidence:
+    return replace(
+        evidence,
+        path=place.path,
+        offset=place.offset,
+        line=place.line,
+        nature=place.nature,
+        value_length_before=place.length_before,
+        value_length_now=place.length_now,
+        digest_before=place.digest_before,
+        digest_now=place.digest_now,
+    )
+
+
+def _whole(teller: Teller, value: Any, raw: Raw) -> str | None:
+    """Of an item that cannot be read, its bytes stand for it."""
+    return teller.digest(bytes(raw).decode("utf-8", "replace") if value is None else value)
+
+
+def decoded(raw: Raw | None) -> Any:
+    """The value; None for what is not there or cannot be read without guessing."""
     if raw is None:
         return None
     try:
@@ -81,99 +129,116 @@ def _decode(raw: Raw | None) -> Any:
         return None
 
 
-def _class(before: Sequence[HeldItem], now: Sequence[Raw]) -> DivergenceClass:
+@dataclass(frozen=True, slots=True)
+class _Finding:
+    klass: DivergenceClass
+    gone: int | None
+    new: int | None
+    further: bool = False
+
+
+def _judge(before: Sequence[HeldItem], now: Sequence[Raw]) -> _Finding:
     """What happened at the first item that differs; both sequences begin with it."""
     if not now:
-        return DivergenceClass.TRUNCATED_TAIL
-    returns = _first(len(before), lambda k: before[k].difference(now[0]) is None)
-    appears = _first(len(now), lambda k: before[0].difference(now[k]) is None)
-    if returns and appears:
-        return DivergenceClass.REORDERED
-    if returns:
-        return DivergenceClass.REMOVED
-    if appears:
-        return DivergenceClass.INSERTED
-    return DivergenceClass.EDITED if _same_place(before[0], now[0]) else DivergenceClass.REPLACED
+        return _Finding(DivergenceClass.TRUNCATED_TAIL, len(before), 0)
+    met = align(before, now)
+    if met.reordered:
+        return _Finding(DivergenceClass.REORDERED, met.gone, met.new, met.further)
+    if not met.met:
+        return _never_again(before, now)
+    if met.new == 0:
+        return _Finding(DivergenceClass.REMOVED, met.gone, 0, met.further)
+    if met.gone == 0:
+        return _Finding(DivergenceClass.INSERTED, 0, met.new, met.further)
+    return _changed(before, now, met)
 
 
-def _first(length: int, found: Any) -> int | None:
-    return next((k for k in range(1, min(length, _LOOK_AHEAD)) if found(k)), None)
+def _changed(before: Sequence[HeldItem], now: Sequence[Raw], met: Alignment) -> _Finding:
+    """Items stand in the place of others: are they the same ones with other values?"""
+    sameness = _sameness(before[0], now[0])
+    if sameness.certain or (sameness.possible and met.gone == met.new):
+        several = met.gone > 1 or met.new > 1
+        return _Finding(DivergenceClass.EDITED, 1, 1, met.further or several)
+    return _Finding(DivergenceClass.REPLACED, met.gone, met.new, met.further)
 
 
-def _same_place(before: HeldItem, now: Raw) -> bool:
-    """The same item with another value: same kind, and no name of its own that says otherwise."""
-    held, sent = _decode(before.held), _decode(now)
-    if (
-        not isinstance(held, dict)
-        or not isinstance(sent, dict)
-        or items.kind(held) != items.kind(sent)
-    ):
+def _never_again(before: Sequence[HeldItem], now: Sequence[Raw]) -> _Finding:
+    """The two never meet again."""
+    sameness = _sameness(before[0], now[0])
+    if sameness.certain or (sameness.possible and len(before) == 1):
+        return _Finding(DivergenceClass.EDITED, 1, 1, further=len(before) > 1)
+    for distance in range(1, _NEAR):
+        if distance < len(before) and _sameness(before[distance], now[0]).certain:
+            return _Finding(DivergenceClass.REMOVED, distance, 0, further=True)
+        if distance < len(now) and _sameness(before[0], now[distance]).certain:
+            return _Finding(DivergenceClass.INSERTED, 0, distance, further=True)
+    answers = all(held.model_made for held in before)
+    if answers and not items.made_by_model(decoded(now[0])):
+        # The client goes on without (the end of) the answer that it was given.
+        return _Finding(DivergenceClass.REMOVED, len(before), 0)
+    return _Finding(DivergenceClass.REPLACED, len(before), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sameness:
+    """Whether two items are one and the same with another value."""
+
+    certain: bool = False
+    possible: bool = False
+
+
+def _sameness(before: HeldItem, now: Raw) -> _Sameness:
+    held, sent = decoded(before.held), decoded(now)
+    if not isinstance(held, dict) or not isinstance(sent, dict):
+        return _Sameness()
+    if items.kind(held) != items.kind(sent):
+        return _Sameness()
+    for name in ("call_id", "id"):
+        one, other = held.get(name), sent.get(name)
+        if one and other:
+            if one == other:
+                return _Sameness(certain=True, possible=True)
+            return _but_for_names(held, sent, model_made=before.model_made)
+    alike = _alike(held, sent, before.difference(now) or ())
+    return _Sameness(certain=alike, possible=True)
+
+
+def _but_for_names(held: dict[str, Any], sent: dict[str, Any], *, model_made: bool) -> _Sameness:
+    """Other names on equal contents: the names were made anew."""
+    one, other = (
+        {key: value for key, value in side.items() if key not in ("id", "call_id")}
+        for side in (held, sent)
+    )
+    same = items.difference(one, other, model_made=model_made) is None
+    return _Sameness(certain=same, possible=same)
+
+
+def _alike(held: Any, sent: Any, where: items.Path) -> bool:
+    """Texts that share at least half of the shorter one."""
+    one, other = value_at(held, where), value_at(sent, where)
+    if not isinstance(one, str) or not isinstance(other, str) or not one or not other:
         return False
-    return all(
-        held.get(name) is None or sent.get(name) is None or held[name] == sent[name]
-        for name in ("id", "call_id")
-    )
+    head = first_difference(one, other)
+    tail = first_difference(one[head:][::-1], other[head:][::-1])
+    return 2 * (head + tail) >= min(len(one), len(other))
 
 
-def _at(value: Any, where: items.Path) -> Any:
-    for step in where:
-        try:
-            value = value[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return value
+def _is_head(baseline: Sequence[HeldItem], index: int, gone: int | None) -> bool:
+    """Dropped from the front on, what clients keep there (system messages, tools) apart."""
+    if any(_kind(held) not in _LEADING for held in baseline[:index]):
+        return False
+    return _kind(baseline[index]) not in _LEADING or (gone or 0) > 1
 
 
-def _inside_json(where: items.Path, held: Any, now: Any) -> tuple[items.Path, tuple[Any, Any]]:
-    """Tool outputs and arguments are often JSON in a string: tell the place inside it."""
-    if isinstance(held, str) and isinstance(now, str):
-        try:
-            one, other = items.parse(held), items.parse(now)
-            inner = items.plain_difference(one, other) or ()
-        except (ValueError, RecursionError):
-            return where, (held, now)
-        if isinstance(one, dict) and isinstance(other, dict):
-            return (*where, *inner), (_at(one, inner), _at(other, inner))
-    return where, (held, now)
+def _kind(item: HeldItem) -> str:
+    return items.kind(decoded(item.held))
 
 
-def _pointer(where: items.Path, key: bytes, visible_keys: Sequence[str]) -> str:
-    shown = _PROTOCOL_KEYS | set(visible_keys)
-    steps = (
-        str(step)
-        if isinstance(step, int) or step in shown
-        else "~" + digests.mac(key, "key", step, size=4).hex()
-        for step in where
-    )
-    return "".join("/" + step for step in steps)
-
-
-def _offset(before: Any, now: Any) -> int | None:
-    if not isinstance(before, str) or not isinstance(now, str):
-        return None
-    pairs = zip(before, now, strict=False)
-    return next((i for i, (a, b) in enumerate(pairs) if a != b), min(len(before), len(now)))
-
-
-def _length(value: Any) -> int | None:
-    return len(value) if isinstance(value, str | list | dict) else None
-
-
-def _digest(key: bytes, value: Any, whole: Raw | None) -> str | None:
-    if isinstance(value, str):
-        return digests.mac(key, value, size=8).hex()
-    return None if whole is None else digests.mac(key, whole, size=8).hex()
-
-
-def _fingerprint(
-    key: bytes,
-    kinds: tuple[str | None, str | None],
-    path: str | None,
-    klass: DivergenceClass | None,
-    changed: Sequence[str],
-) -> str:
-    """One cause, one fingerprint: no content and no index is in it (DESIGN 4.4)."""
-    shape = "/".join("*" if step.isdigit() else step for step in (path or "").split("/"))
-    return digests.mac(
-        key, "fingerprint", *(kind or "" for kind in kinds), shape, klass or "", *changed, size=8
-    ).hex()
+def _definitions(
+    before: HeldItem, now: Raw, index: int, teller: Teller
+) -> tuple[Mapping[str, Any], ...]:
+    """Definitions that stand in the history: a change in them is told as one of tools."""
+    held, sent = decoded(before.held).get("tools"), decoded(now).get("tools")
+    if not isinstance(held, list) or not isinstance(sent, list):
+        return ()
+    return tuple({"field": "tools", "item": index, **each} for each in tools(held, sent, teller))

@@ -139,6 +139,34 @@ class DivergenceClass(StrEnum):
     REPLACED = "replaced"
 
 
+class Nature(StrEnum):
+    """What kind of change made one value out of another, in a word that tells no content."""
+
+    ADDED = "added"
+    """Only there now: a key, an element, a field."""
+    REMOVED = "removed"
+    REORDERED = "reordered"
+    """A list of the same elements in another order."""
+    RESERIALIZED = "reserialized"
+    """The same JSON, written in another way."""
+    WHITESPACE = "whitespace"
+    """Nothing but spaces and line ends differs."""
+    UNICODE = "unicode"
+    """The same text in another normal form of Unicode."""
+    TIME = "time"
+    """Nothing but dates and times differs."""
+    NUMBER = "number"
+    """Nothing but numbers differs, dates and times included."""
+    IDENTIFIER = "identifier"
+    """Nothing but identifiers (UUIDs, hexadecimal, random letters and digits) and numbers."""
+    SHORTENED = "shortened"
+    """Cut, or condensed to less than half."""
+    LENGTHENED = "lengthened"
+    REWRITTEN = "rewritten"
+    TYPE = "type"
+    """Another JSON type."""
+
+
 @dataclass(frozen=True, slots=True)
 class Usage:
     """Tokens as the provider reported them. ``None`` is unknown; 0 is a reported zero.
@@ -178,15 +206,24 @@ class Evidence:
     path: str | None = None
     """JSON pointer, inside the item, of the first difference; unknown keys appear as hashes."""
     offset: int | None = None
-    """Character offset inside the differing string."""
+    """Character offset inside the differing string, from 0."""
+    line: int | None = None
+    """Line of the first difference, from 1; None for a text of one line."""
     klass: DivergenceClass | None = None
+    nature: Nature | None = None
+    items_gone: int | None = None
+    """Items of the baseline from ``index`` on that are not there any more; None if unknown."""
+    items_new: int | None = None
+    """Items of the request that stand in their place."""
+    further: bool = False
+    """The two part again after that place."""
     value_length_before: int | None = None
     value_length_now: int | None = None
     digest_before: str | None = None
     digest_now: str | None = None
     changed_fields: tuple[str, ...] = ()
     field_details: tuple[Mapping[str, Any], ...] = ()
-    """Per changed field what is known of it, e.g. which tool was added."""
+    """Per changed field what is known of it, e.g. which tool was added (docs/ledger.md)."""
     fingerprint: str | None = None
     """Groups breaks of one cause: kind, pointer shape, class, changed names."""
 

@@ -2,108 +2,110 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
+from app.analysis.parted import Parted, parted
 from app.ledger.rows import TurnRow
-from engine.model import DivergenceClass
+from engine.model import DivergenceClass, Nature
 
-NAMED_AT_MOST = 3
-"""Names in one sentence; the row holds them all."""
-
-_VERBS = {"added": "was added", "removed": "was removed", "changed": "was changed"}
-_FIELD_VERBS = {"added": "newly given", "removed": "no longer given", "changed": "changed"}
-
-
-def fields_changed(row: TurnRow) -> str:
-    """Which fields beside the input changed, and where the evidence tells, how."""
-    evidence = row.evidence_object or {}
-    details = [text for text in map(_detail, evidence.get("field_details") or ()) if text]
-    if details:
-        return f"Sent in full: {_list(details)}."
-    names = row.changed_field_names
-    if not names:
-        return "Sent in full: a setting of the request beside its input changed."
-    also = ""
-    if evidence.get("index") is not None or row.diverged_at is not None:
-        also = "; the history changed too"
-    return f"Sent in full: {_list(list(names))} changed{also}."
+EDITS: dict[str, str] = {
+    Nature.ADDED: "{item} has something new{place}",
+    Nature.REMOVED: "{item} has lost what it had{place}",
+    Nature.REORDERED: "{item} has its list in another order{place}",
+    Nature.RESERIALIZED: "{item} has the same JSON in another spelling{place}",
+    Nature.WHITESPACE: "{item} differs in white space only{place}",
+    Nature.UNICODE: "{item} has the same text in another Unicode form{place}",
+    Nature.TIME: "{item} has another date or time{place}",
+    Nature.NUMBER: "{item} has another number{place}",
+    Nature.IDENTIFIER: "{item} has another identifier{place}",
+    Nature.SHORTENED: "{item} was shortened{place}",
+    Nature.LENGTHENED: "{item} was lengthened{place}",
+    Nature.REWRITTEN: "{item} was edited{place}",
+    Nature.TYPE: "{item} has a value of another type{place}",
+}
+"""What is said of an edited item, by the nature of the change."""
 
 
 def prefix_mismatch(row: TurnRow) -> str:
     """Where the history stopped being what the provider holds."""
-    evidence = row.evidence_object or {}
-    index = row.diverged_at if row.diverged_at is not None else evidence.get("index")
-    before, now = evidence.get("length_before"), evidence.get("length_now")
-    if row.diverged_class == DivergenceClass.TRUNCATED_TAIL:
-        return _shorter(before, now)
-    if row.diverged_class == DivergenceClass.TRUNCATED_HEAD:
-        return "Sent in full: the beginning of the history was dropped."
-    if index is None:
-        return "Sent in full: the history is no longer what the provider holds."
-    kind = row.diverged_kind or evidence.get("kind_before") or evidence.get("kind_now")
-    item = f"item {index + 1}" + (f" ({kind})" if kind else "")
-    match row.diverged_class:
+    found = parted(row)
+    more = "; more differs after it" if found.further else ""
+    return f"Sent in full: {_said(found)}{more}."
+
+
+def _said(found: Parted) -> str:
+    if found.klass == DivergenceClass.TRUNCATED_TAIL:
+        return _shorter(found)
+    if found.klass == DivergenceClass.TRUNCATED_HEAD:
+        return f"the beginning of the history was dropped{_count(found.gone)}"
+    if found.index is None:
+        return "the history is no longer what the provider holds"
+    item = _item(found.index, found.kind)
+    match found.klass:
         case DivergenceClass.EDITED:
-            return f"Sent in full: {item} was edited{_place(row, evidence)}."
+            said = EDITS.get(found.nature or "", "{item} was edited{place}")
+            return said.format(item=item, place=_place(found))
         case DivergenceClass.INSERTED:
-            return f"Sent in full: a new item was inserted before {item} of the history."
+            return _inserted(found)
         case DivergenceClass.REMOVED:
-            return f"Sent in full: {item} was removed from the history."
+            return _removed(item, found)
         case DivergenceClass.REORDERED:
-            return f"Sent in full: from {item} on, the history is in another order."
+            return f"from {item} on, the history is in another order{_count(found.gone)}"
         case DivergenceClass.REPLACED:
-            return f"Sent in full: from {item} on, the history was replaced by another."
+            return _replaced(item, found)
         case None:
-            return f"Sent in full: {item} is not what the provider holds{_place(row, evidence)}."
+            return f"{item} is not what the provider holds{_place(found)}"
         case other:
-            return f"Sent in full: {item} differs ({other}){_place(row, evidence)}."
+            return f"{item} differs ({other}){_place(found)}"
 
 
-def _shorter(before: Any, now: Any) -> str:
-    if isinstance(before, int) and isinstance(now, int) and before > now:
+def _item(index: int, kind: str | None) -> str:
+    return f"item {index + 1:,}" + (f" ({kind})" if kind else "")
+
+
+def _count(items: int | None) -> str:
+    if items is None:
+        return ""
+    return " (1 item)" if items == 1 else f" ({items:,} items)"
+
+
+def _shorter(found: Parted) -> str:
+    before, now = found.length_before, found.length_now
+    if before is not None and now is not None and before > now:
         less = " 1 item" if before - now == 1 else f" {before - now:,} items"
-        return f"Sent in full: the history is{less} shorter than what the provider holds."
-    return "Sent in full: the history is shorter than what the provider holds."
+        return f"the history is{less} shorter than what the provider holds"
+    return "the history is shorter than what the provider holds"
 
 
-def _place(row: TurnRow, evidence: Mapping[str, Any]) -> str:
-    path = row.diverged_path or evidence.get("path")
-    if not path:
+def _inserted(found: Parted) -> str:
+    before = _item(found.index or 0, found.kind_before)
+    kind = f" ({found.kind_now})" if found.kind_now else ""
+    if found.new is None or found.new == 1:
+        return f"a new item{kind} was inserted before {before} of the history"
+    return f"{found.new:,} new items{kind} were inserted before {before} of the history"
+
+
+def _removed(item: str, found: Parted) -> str:
+    if found.gone is None or found.gone == 1:
+        return f"{item} was removed from the history"
+    return f"{item} and what followed it ({found.gone:,} items) were removed from the history"
+
+
+def _replaced(item: str, found: Parted) -> str:
+    if found.gone and found.new:
+        if found.gone == found.new == 1:
+            return f"{item} was replaced by another ({found.kind_now or 'unknown'})"
+        gone = "1 item was" if found.gone == 1 else f"{found.gone:,} items were"
+        return f"from {item} on, {gone} replaced by {found.new:,}"
+    return f"from {item} on, the history was replaced by another"
+
+
+def _place(found: Parted) -> str:
+    if not found.path:
         return ""
-    offset = evidence.get("offset")
-    at = f", character {offset + 1:,}" if isinstance(offset, int) else ""
-    was, is_now = evidence.get("value_length_before"), evidence.get("value_length_now")
+    line = "" if found.line is None else f", line {found.line:,}"
+    at = "" if found.offset is None else f", character {found.offset + 1:,}"
+    was, now = found.value_before, found.value_now
     length = ""
-    if isinstance(was, int) and isinstance(is_now, int) and was != is_now:
+    if was is not None and now is not None and was != now:
         unit = " characters" if at else ""
-        length = f" ({was:,} → {is_now:,}{unit})"
-    return f" at {path}{at}{length}"
-
-
-def _detail(detail: Mapping[str, Any]) -> str:
-    """``{"field": "tools", "change": "added", "name": "exec"}`` in words."""
-    field = detail.get("field")
-    change = detail.get("change")
-    if not isinstance(field, str) or not isinstance(change, str):
-        return ""
-    name = detail.get("name")
-    if isinstance(name, str):
-        what = f"the tool {name}" if field == "tools" else f"{name} in {field}"
-        if change == "reordered":
-            return f"{what} changed its place"
-        return f"{what} {_VERBS.get(change, change)}"
-    if change == "reordered":
-        return f"{field} came in another order"
-    line = detail.get("line")
-    where = f" from line {line}" if isinstance(line, int) else ""
-    return f"{field} {_FIELD_VERBS.get(change, change)}{where}"
-
-
-def _list(words: list[str]) -> str:
-    if len(words) > NAMED_AT_MOST:
-        more = len(words) - NAMED_AT_MOST
-        return f"{', '.join(words[:NAMED_AT_MOST])} and {more} more"
-    if len(words) > 1:
-        return f"{', '.join(words[:-1])} and {words[-1]}"
-    return words[0]
+        length = f" ({was:,} → {now:,}{unit})"
+    return f" at {found.path}{line}{at}{length}"

@@ -1,6 +1,7 @@
 """Why a turn went the way it did, in one plain sentence per row.
 
-The sentence is built from what the ledger holds of the turn, which is never content. Words that
+The sentence is built from what the ledger holds of the turn, which is never content; the usual
+cause and remedy are those of ``app.analysis.catalogue``. Words that
 are not the engine's own (an importer's, a caller's reason for a reset) are shown as they stand.
 A turn that was not continued although nothing is wrong is said to be so.
 """
@@ -10,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.analysis import divergences
+from app.analysis import divergences, field_changes, lookup
+from app.analysis.catalogue import FIELDS, HISTORY, Advice
+from app.analysis.parted import parted
 from app.ledger.rows import TurnRow
 from engine.model import EpochReason, Kind, Mode, Reason, Status
 
@@ -30,6 +33,9 @@ class WhyKind(StrEnum):
 class Why:
     sentence: str
     kind: WhyKind
+    cause: str | None = None
+    """What usually lies behind it; None where there is nothing to add."""
+    remedy: str | None = None
 
 
 FALLBACKS: dict[str, str] = {
@@ -94,15 +100,31 @@ def explain(row: TurnRow) -> Why:
             "A compaction: the history was condensed, and the next turn starts afresh, as planned.",
             WhyKind.EXPECTED,
         )
-    sentence = _reason(row, row.reason)
+    return _told(row, _reason(row, row.reason), _advice(row, row.reason))
+
+
+def _told(row: TurnRow, sentence: str, advice: Advice | None) -> Why:
     if _incremental(row):
         return Why(sentence, WhyKind.CONTINUED)
     if row.reason == Reason.OK:
         return Why(sentence, WhyKind.UNKNOWN)
     if row.eligible:
-        return Why(sentence, WhyKind.BREAK)
-    known = row.reason in set(Reason)
-    return Why(sentence, WhyKind.EXPECTED if known else WhyKind.UNKNOWN)
+        kind = WhyKind.BREAK
+    else:
+        kind = WhyKind.EXPECTED if row.reason in set(Reason) else WhyKind.UNKNOWN
+    if advice is None:
+        return Why(sentence, kind)
+    return Why(sentence, kind, advice.cause, advice.remedy)
+
+
+def _advice(row: TurnRow, reason: str) -> Advice | None:
+    if reason == Reason.NON_INPUT_FIELDS_CHANGED:
+        details = parted(row).details or [{"field": name} for name in row.changed_field_names]
+        return FIELDS[lookup.of_field(details[0])] if details else None
+    if reason == Reason.PREFIX_MISMATCH:
+        name = lookup.of_history(parted(row))
+        return None if name is None else HISTORY[name]
+    return lookup.of_reason(reason, row.fallback_reason)
 
 
 def _stopped(row: TurnRow) -> str:
@@ -146,7 +168,7 @@ def _reason(row: TurnRow, reason: str) -> str:
         case Reason.EPOCH_RESET:
             return _reset(row)
         case Reason.NON_INPUT_FIELDS_CHANGED:
-            return divergences.fields_changed(row)
+            return field_changes.fields_changed(row)
         case Reason.PREFIX_MISMATCH:
             return divergences.prefix_mismatch(row)
         case Reason.EMPTY_DELTA:

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from app.ledger.rows import TurnRow, to_ms
-from engine.model import Evidence, TurnFacts, Usage, UsageState
+from engine.model import DivergenceClass, Evidence, TurnFacts, Usage, UsageState
 
 TEXT_LIMIT = 128
 PATH_LIMIT = 512
@@ -26,6 +26,7 @@ EVIDENCE_LIMIT = 16_384
 INTEGER_LIMIT = 2**31 - 1
 BIG_LIMIT = 2**63 - 1
 NAMES_LIMIT = 50
+_LEFT_OUT_SIZE = len(',"field_details_left_out":1000000')
 
 
 def to_row(
@@ -240,6 +241,8 @@ def _milliseconds(value: float | None) -> float | None:
 
 def _diverged_kind(evidence: Evidence) -> str | None:
     """What stood there before; for an item that was added, what stands there now."""
+    if evidence.klass is DivergenceClass.INSERTED:
+        return clean(evidence.kind_now)
     return clean(evidence.kind_before or evidence.kind_now)
 
 
@@ -255,7 +258,12 @@ def _evidence_json(evidence: Evidence | None, reported: dict[str, int] | None) -
             "length_now": evidence.length_now,
             "path": clean(evidence.path, PATH_LIMIT),
             "offset": evidence.offset,
+            "line": evidence.line,
             "class": evidence.klass,
+            "nature": evidence.nature,
+            "items_gone": evidence.items_gone,
+            "items_new": evidence.items_new,
+            "further": evidence.further or None,
             "value_length_before": evidence.value_length_before,
             "value_length_now": evidence.value_length_now,
             "digest_before": evidence.digest_before,
@@ -271,8 +279,13 @@ def _evidence_json(evidence: Evidence | None, reported: dict[str, int] | None) -
         return None
     text = _dump(shown)
     if len(text) > EVIDENCE_LIMIT and "field_details" in shown:
-        shown["field_details_left_out"] = len(shown.pop("field_details"))
-        text = _dump(shown)
+        details, room = shown["field_details"], EVIDENCE_LIMIT - len(text)
+        dropped = 0
+        while details and room < _LEFT_OUT_SIZE:
+            dropped += 1
+            room += len(_dump(details.pop())) + 1
+        shown["field_details_left_out"] = dropped
+        text = _dump({name: value for name, value in shown.items() if value != []})
     return text
 
 

@@ -11,6 +11,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from app.web.shown import WHY
 from tests.support.pages import settled
 from tests.support.rows import make_row
 
@@ -202,7 +203,7 @@ def test_an_open_row_shows_every_column_and_has_an_address(open_page, seeded):
     row = seeded.get(f"/api/requests/{turn}")["row"]
     assert shown(row["why"]) in text
     columns = set(re.findall(r"[a-z_0-9]+", text))
-    assert set() == set(row) - {"why", "why_kind"} - columns
+    assert set() == set(row) - set(WHY) - columns
     other, _ = open_page()
     other.goto(page.url)
     expect(other.get_by_role("dialog")).to_contain_text(row["response_id"])

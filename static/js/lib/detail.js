@@ -30,7 +30,7 @@ const FILTERS = /** @type {Record<string, string>} */ ({
 const COPIES = new Set(["turn_id", "session", "session_key", "root_session", "turn_group", "tenant", "chain", "connection", "response_id", "previous_response_id", "prompt_cache_key", "fingerprint", "tools_digest", "instructions_digest", "prefix_digest", "baseline_digest", "import_id"]);
 
 /** Never part of the columns. */
-const BESIDE = new Set(["why", "why_kind"]);
+const BESIDE = new Set(["why", "why_kind", "why_cause", "why_remedy"]);
 
 /**
  * @param {HTMLElement} title
@@ -42,7 +42,7 @@ export function showDetail(title, body, row, view) {
   fill(title, h("time", { datetime: row.started_at, title: row.started_at }, moment(row.started_at)), h("span", {}, row.session ?? "no session"));
   const link = location.origin + href("/requests", { ...view, turn: row.turn_id, from: view.from, to: view.to });
   fill(body,
-    h("div", { class: `why ${row.why_kind}` }, h("p", {}, regrouped(row.why)), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
+    h("div", { class: `why ${row.why_kind}` }, h("p", {}, regrouped(row.why)), advice(row), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
     copyLink(link));
   const told = new Set(BESIDE);
   for (const [name, columns] of GROUPS) {
@@ -51,6 +51,25 @@ export function showDetail(title, body, row, view) {
   }
   // a column that is newer than this list is shown all the same
   add(body, group("More", Object.keys(row).filter((column) => !told.has(column)), row, view));
+}
+
+/**
+ * What usually lies behind such a turn, and what usually helps.
+ * @param {any} row
+ */
+function advice(row) {
+  if (!row.why_cause) return null;
+  return h("dl", { class: "advice" },
+    h("div", {}, h("dt", {}, "Usual cause"), h("dd", {}, ...worded(row.why_cause))),
+    h("div", {}, h("dt", {}, "What helps"), h("dd", {}, ...worded(row.why_remedy))));
+}
+
+/**
+ * Words between backticks are settings, headers and fields.
+ * @param {string} text
+ */
+function worded(text) {
+  return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
 
 /** @param {string} link */

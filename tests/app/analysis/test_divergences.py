@@ -2,8 +2,8 @@ import json
 
 import pytest
 
-from app.analysis.divergences import fields_changed, prefix_mismatch
-from engine.model import DivergenceClass
+from app.analysis.divergences import prefix_mismatch
+from engine.model import DivergenceClass, Nature
 from tests.support.rows import make_row
 
 
@@ -69,51 +69,45 @@ def test_a_mismatch_without_any_place_still_has_a_sentence():
     assert prefix_mismatch(row) == "Sent in full: the history is no longer what the provider holds."
 
 
-def changed(names, **changes):
-    evidence = changes.pop("evidence", None)
-    values = {"reason": "non_input_fields_changed", "mode": "ws_full", "changed_fields": names}
-    text = None if evidence is None else json.dumps(evidence)
-    return make_row(**(values | changes | {"evidence": text}))
+@pytest.mark.parametrize("nature", Nature)
+def test_every_nature_of_an_edit_has_its_words(nature):
+    evidence = {"nature": str(nature)}
+    said = prefix_mismatch(parted("edited", diverged_path="/output", evidence=evidence))
+    assert said.startswith("Sent in full: item 12 (function_call_output) ")
+    assert said.endswith(" at /output.")
+    others = [prefix_mismatch(parted("edited", diverged_path="/output", evidence={"nature": str(n)}))
+              for n in Nature if n is not nature]  # fmt: skip
+    assert said not in others
+
+
+def test_a_line_is_told_before_the_character():
+    evidence = {"nature": "time", "line": 7, "offset": 313}
+    row = parted("edited", diverged_path="/output", evidence=evidence)
+    assert prefix_mismatch(row) == (
+        "Sent in full: item 12 (function_call_output) has another date or time at /output, line 7, "
+        "character 314."
+    )
 
 
 @pytest.mark.parametrize(
-    ("names", "sentence"),
+    ("klass", "evidence", "words"),
     [
-        (None, "Sent in full: a setting of the request beside its input changed."),
-        ("tools", "Sent in full: tools changed."),
-        ("model,tools", "Sent in full: model and tools changed."),
-        ("a,b,c,d,e", "Sent in full: a, b, c and 2 more changed."),
+        ("removed", {"items_gone": 1}, "item 12 (function_call_output) was removed from the history."),
+        ("removed", {"items_gone": 1_200}, "and what followed it (1,200 items) were removed from the history."),
+        ("inserted", {"items_new": 1, "kind_now": "message:user", "kind_before": "reasoning"},
+         "a new item (message:user) was inserted before item 12 (reasoning) of the history."),
+        ("inserted", {"items_new": 3, "kind_now": "message:user", "kind_before": "reasoning"},
+         "3 new items (message:user) were inserted before item 12 (reasoning) of the history."),
+        ("truncated_head", {"items_gone": 8}, "the beginning of the history was dropped (8 items)."),
+        ("truncated_head", {"items_gone": 1}, "was dropped (1 item)."),
+        ("reordered", {"items_gone": 2}, "is in another order (2 items)."),
+        ("replaced", {"items_gone": 32, "items_new": 1}, "on, 32 items were replaced by 1."),
+        ("replaced", {"items_gone": 1, "items_new": 2}, "on, 1 item was replaced by 2."),
+        ("replaced", {"items_gone": 1, "items_new": 1, "kind_now": "reasoning"},
+         "(function_call_output) was replaced by another (reasoning)."),
+        ("replaced", {"items_gone": 32}, "on, the history was replaced by another."),
+        ("edited", {"further": True}, "was edited; more differs after it."),
     ],
-)
-def test_changed_fields_are_named(names, sentence):
-    assert fields_changed(changed(names)) == sentence
-
-
-def test_a_history_that_changed_too_is_mentioned():
-    assert fields_changed(changed("model", diverged_at=3)).endswith("; the history changed too.")
-
-
-@pytest.mark.parametrize(
-    ("detail", "words"),
-    [
-        ({"field": "tools", "change": "added", "name": "exec"}, "the tool exec was added"),
-        ({"field": "tools", "change": "removed", "name": "exec"}, "the tool exec was removed"),
-        ({"field": "tools", "change": "changed", "name": "exec"}, "the tool exec was changed"),
-        ({"field": "tools", "change": "reordered", "name": "x"}, "the tool x changed its place"),
-        ({"field": "tools", "change": "reordered"}, "tools came in another order"),
-        (
-            {"field": "instructions", "change": "changed", "line": 7},
-            "instructions changed from line 7",
-        ),
-        ({"field": "reasoning", "change": "added"}, "reasoning newly given"),
-        ({"field": "text", "change": "changed", "name": "format"}, "format in text was changed"),
-    ],
-)
-def test_what_is_known_of_a_field_is_told(detail, words):
-    row = changed(detail["field"], evidence={"field_details": [detail]})
-    assert fields_changed(row) == f"Sent in full: {words}."
-
-
-def test_details_that_say_nothing_fall_back_to_the_names():
-    row = changed("tools", evidence={"field_details": [{"odd": 1}]})
-    assert fields_changed(row) == "Sent in full: tools changed."
+)  # fmt: skip
+def test_how_many_items_are_concerned_is_told(klass, evidence, words):
+    assert prefix_mismatch(parted(klass, evidence=evidence)).endswith(words)

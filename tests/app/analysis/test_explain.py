@@ -173,3 +173,38 @@ def test_warm_ups_and_compactions_are_told_as_such(kind, word):
 def test_markup_in_names_is_left_for_the_page_to_show_as_text(mode):
     row = full("<img src=x>", source="import:<b>", mode=str(mode), evidence=json.dumps({}))
     assert "<img src=x>" in explain(row).sentence
+
+
+def test_a_break_tells_its_usual_cause_and_remedy():
+    evidence = {"kind_before": "function_call_output", "path": "/output/_meta", "nature": "removed"}
+    why = explain(full(Reason.PREFIX_MISMATCH, diverged_class="edited", diverged_at=4,
+                       diverged_path="/output/_meta", evidence=json.dumps(evidence)))  # fmt: skip
+    assert why.cause.startswith("Metadata moves to the newest result")
+    assert why.remedy.startswith("Freeze the key")
+
+
+def test_changed_fields_tell_their_cause_by_detail_or_by_name():
+    detail = json.dumps({"field_details": [{"field": "tools", "change": "reordered"}]})
+    told = explain(full(Reason.NON_INPUT_FIELDS_CHANGED, evidence=detail))
+    assert "a map or a set" in told.cause
+    named = explain(full(Reason.NON_INPUT_FIELDS_CHANGED, changed_fields="model,tools"))
+    assert "another model" in named.cause
+    assert explain(full(Reason.NON_INPUT_FIELDS_CHANGED)).cause is None
+
+
+def test_a_break_without_evidence_has_no_cause():
+    why = explain(full(Reason.PREFIX_MISMATCH))
+    assert (None, None) == (why.cause, why.remedy)
+
+
+def test_reasons_that_need_no_evidence_tell_their_cause():
+    assert "repeats a request" in explain(full(Reason.EMPTY_DELTA)).cause
+    lost = explain(full(Reason.CONNECTION_LOST, fallback_reason="limit_reached"))
+    assert "age" in lost.cause
+
+
+@pytest.mark.parametrize("changes", [{}, {"status": "failed"}, {"status": "client_closed"},
+                                     {"reason": None}, {"kind": "warmup"}, {"mode": "ws_full"}])  # fmt: skip
+def test_where_nothing_went_wrong_with_the_prefix_there_is_no_cause(changes):
+    why = explain(make_row(**changes))
+    assert (None, None) == (why.cause, why.remedy)

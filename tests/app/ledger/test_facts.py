@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.facts import INTEGER_LIMIT, split, to_row
+from app.ledger.facts import EVIDENCE_LIMIT, INTEGER_LIMIT, split, to_row
 from app.ledger.rows import BOOL_COLUMNS, COLUMNS, INT_COLUMNS, TEXT_COLUMNS, TIME_COLUMNS
 from engine.model import (
     DivergenceClass,
@@ -321,6 +321,20 @@ def test_the_kind_of_an_added_item_is_what_stands_there_now():
     assert "message" == row_of(evidence=Evidence(index=0, kind_now="message")).diverged_kind
 
 
+def test_of_an_inserted_item_the_kind_is_its_own():
+    evidence = Evidence(
+        index=0, kind_before="reasoning", kind_now="message", klass=DivergenceClass.INSERTED
+    )
+    assert "message" == row_of(evidence=evidence).diverged_kind
+
+
+def test_a_detail_too_large_for_the_row_is_counted():
+    row = row_of(evidence=Evidence(index=0, field_details=({"field": "x" * EVIDENCE_LIMIT},)))
+    assert {
+        "index": 0, "length_before": 0, "length_now": 0, "field_details_left_out": 1,
+    } == row.evidence_object  # fmt: skip
+
+
 def test_without_evidence_its_columns_are_unknown():
     row = row_of()
     assert (None, None, None) == (row.diverged_at, row.fingerprint, row.evidence)
@@ -329,7 +343,10 @@ def test_without_evidence_its_columns_are_unknown():
 def test_evidence_stays_bounded():
     details = tuple({"field": "tools", "tool": "t" * 100} for _ in range(1_000))
     row = row_of(evidence=Evidence(index=0, field_details=details))
-    assert 1_000 == row.evidence_object["field_details_left_out"]
+    kept = row.evidence_object["field_details"]
+    assert list(details[: len(kept)]) == kept
+    assert 1_000 == len(kept) + row.evidence_object["field_details_left_out"]
+    assert EVIDENCE_LIMIT - 200 < len(row.evidence) <= EVIDENCE_LIMIT
     many = tuple(f"field-{n}" for n in range(1_000))
     row = row_of(evidence=Evidence(index=0, changed_fields=many), changed_fields=many)
     assert (50, 50) == (

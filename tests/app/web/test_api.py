@@ -12,6 +12,7 @@ from app.analysis.explain import explain
 from app.charts.registry import CHARTS
 from app.ledger.filters import PARAMETERS
 from app.ledger.rows import COLUMNS, iso
+from app.web.shown import WHY
 from tests.support.random_rows import new_source, rows
 from tests.support.rows import START_MS, make_row, unknown_usage
 
@@ -183,7 +184,7 @@ def test_a_row_has_every_column_in_order_and_its_sentence(site):
     )
     site.write([row])
     shown = site.get("/api/requests/" + row.turn_id)["row"]
-    assert tuple(shown) == (*COLUMNS, "why", "why_kind")
+    assert tuple(shown) == (*COLUMNS, *WHY)
     assert shown["started_at"] == "2027-01-15T07:59:55.000Z"
     assert shown["changed_fields"] == ["tools", "model"]
     assert shown["evidence"] == {"index": 3}

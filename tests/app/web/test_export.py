@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from app.ledger.rows import COLUMNS, TIME_COLUMNS
 from app.web.export import packed
+from app.web.shown import WHY
 from tests.support.random_rows import new_source, rows
 from tests.support.rows import START_MS, make_row
 
@@ -60,8 +61,7 @@ def test_the_file_holds_exactly_the_rows_on_the_screen(shared_site, data, chosen
             assert entry[name] == cell(row[name]), name
     assert not on_screen
     lines = shared_site.client.get("/api/requests.jsonl", params=view).text.splitlines()
-    without = ("why", "why_kind")
-    expected = [{k: v for k, v in row.items() if k not in without} for row in screen["rows"]]
+    expected = [{k: v for k, v in row.items() if k not in WHY} for row in screen["rows"]]
     assert sorted(map(json.loads, lines), key=lambda row: row["turn_id"]) == sorted(
         expected, key=lambda row: row["turn_id"]
     )

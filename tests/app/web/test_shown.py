@@ -1,10 +1,19 @@
 from app.ledger.rows import COLUMNS
-from app.web.shown import shown
+from app.web.shown import WHY, shown
 from tests.support.rows import make_row
 
 
 def test_a_row_is_shown_with_every_column_and_why():
     found = shown(make_row(status="client_closed"))
-    assert tuple(found) == (*COLUMNS, "why", "why_kind")
+    assert tuple(found) == (*COLUMNS, *WHY)
     assert found["why"] == "The client left before the answer was complete."
     assert found["why_kind"] == "expected"
+    assert (found["why_cause"], found["why_remedy"]) == (None, None)
+
+
+def test_a_break_is_shown_with_its_usual_cause_and_remedy():
+    found = shown(
+        make_row(mode="ws_full", reason="non_input_fields_changed", changed_fields="model")
+    )
+    assert found["why_cause"] == "The session goes on with another model."
+    assert found["why_remedy"].startswith("None is needed")

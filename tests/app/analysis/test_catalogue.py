@@ -1,0 +1,38 @@
+"""The texts of the catalogue."""
+
+import itertools
+import re
+
+import pytest
+
+from app.analysis.catalogue import AFTER_A_FAULT, FIELDS, HISTORY, LOST, REASONS
+from app.analysis.explain import LOST as SENTENCES_OF_LOST
+from engine.model import ColdCause, Reason
+
+ENTRIES = {
+    **{f"history {name}": advice for name, advice in HISTORY.items()},
+    **{f"field {name}": advice for name, advice in FIELDS.items()},
+    **{f"reason {name}": advice for name, advice in REASONS.items()},
+    **{f"lost {name}": advice for name, advice in LOST.items()},
+    "after a fault": AFTER_A_FAULT,
+}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_cause_and_remedy_are_plain_sentences(name):
+    for text in (ENTRIES[name].cause, ENTRIES[name].remedy):
+        assert re.fullmatch(r"[A-Z][^\n]*[^ ]\.", text)
+        assert "  " not in text
+        assert len(text) <= 220
+
+
+def test_no_two_entries_say_the_same_but_those_that_are_shared_on_purpose():
+    pairs = itertools.combinations(ENTRIES.items(), 2)
+    same = {one for (one, a), (_, b) in pairs if a.cause == b.cause}
+    assert {"history instruction", "history instruction_volatile"} == same
+
+
+def test_reasons_and_causes_are_the_engines_words():
+    assert set(REASONS) <= set(Reason)
+    assert set(LOST) <= {str(cause) for cause in ColdCause} | {"handshake_changed"}
+    assert set(LOST) <= set(SENTENCES_OF_LOST)

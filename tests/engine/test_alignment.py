@@ -1,0 +1,113 @@
+"""Where two transcripts that have parted meet again."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from engine.alignment import LOOK_AHEAD, Alignment, align
+from engine.chain import HeldItem
+
+
+def raw(text):
+    return Raw(json.dumps({"role": "user", "content": text}).encode())
+
+
+def meet(before, now):
+    return align([HeldItem(raw(text), received=False) for text in before], list(map(raw, now)))
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "expected"),
+    [
+        ("A", "X", Alignment(1, 0, met=False)),
+        ("ABC", "XYZ", Alignment(3, 0, met=False)),
+        ("AB", "XB", Alignment(1, 1)),
+        ("AB", "B", Alignment(1, 0)),
+        ("A", "XA", Alignment(0, 1)),
+        ("ABC", "XABC", Alignment(0, 1)),
+        ("ABCD", "D", Alignment(3, 0)),
+        ("ABCD", "XD", Alignment(3, 1)),
+        ("ABCD", "XYZCDn", Alignment(2, 3)),
+        ("AB", "BA", Alignment(2, 2, reordered=True)),
+        ("ABC", "CABn", Alignment(3, 3, reordered=True)),
+        ("ABCD", "BAXD", Alignment(2, 2, reordered=True, further=True)),
+        ("ABCD", "CAXD", Alignment(0, 1, reordered=True, further=True)),
+        ("ABCD", "XBYD", Alignment(1, 1, further=True)),
+        ("ABCD", "BXD", Alignment(1, 0, further=True)),
+        ("ABCD", "XB", Alignment(1, 1, further=True)),
+    ],
+)  # fmt: skip
+def test_two_transcripts_meet_at_the_nearest_item_they_share(before, now, expected):
+    assert expected == meet(before, now)
+
+
+def test_an_item_that_stands_only_once_is_believed_before_one_that_is_repeated():
+    # "g" (go on) stands everywhere; D tells that five items made way for a summary
+    assert Alignment(5, 2) == meet("AgBgCDgEg", "SgDgEgn")
+
+
+def test_items_in_the_other_spelling_of_the_model_are_equal():
+    text = {"type": "message", "role": "assistant", "id": "m",
+            "content": [{"type": "output_text", "text": "B"}]}  # fmt: skip
+    held = [
+        HeldItem(raw("A"), received=False),
+        HeldItem(Raw(json.dumps(text).encode()), received=True),
+    ]
+    assert Alignment(1, 0) == align(held, [Raw(b'{"role":"assistant","content":"B"}')])
+
+
+def test_items_that_cannot_be_read_meet_nothing():
+    broken = Raw(b'{"a":1,"a":1}')
+    held = [HeldItem(raw("A"), received=False), HeldItem(raw("B"), received=False)]
+    assert Alignment(2, 0, met=False) == align(held, [broken, broken])
+    assert Alignment(1, 1) == align(
+        [HeldItem(broken, received=False), held[1]], [raw("X"), raw("B")]
+    )
+
+
+def test_items_of_one_content_and_other_ids_are_not_equal():
+    one, other = (Raw(json.dumps({"role": "assistant", "content": "B", "id": i}).encode())
+                  for i in ("m1", "m2"))  # fmt: skip
+    held = [HeldItem(raw("A"), received=False), HeldItem(one, received=True)]
+    assert not align(held, [raw("X"), other]).met
+
+
+def test_a_block_of_equal_contents_with_other_ids_is_no_other_order():
+    one, other = (Raw(json.dumps({"role": "assistant", "content": "B", "id": i}).encode())
+                  for i in ("m1", "m2"))  # fmt: skip
+    assert not align([HeldItem(one, received=True)], [other, raw("n")]).reordered
+
+
+def test_no_more_is_searched_than_the_bound():
+    before = [f"b{n}" for n in range(LOOK_AHEAD)] + ["last"]
+    assert not meet(before, ["last"]).met
+    assert Alignment(LOOK_AHEAD - 2, 0) == meet([*before[1:-2], "c", "d"], ["c", "d"])
+
+
+def test_what_lies_beyond_the_bound_is_taken_to_be_equal():
+    rest = [f"r{n}" for n in range(2 * LOOK_AHEAD)]
+    assert Alignment(1, 1) == meet(["A", *rest], ["X", *rest, "n"])
+
+
+words = st.lists(st.text("abcdefgh", min_size=3, max_size=8), unique=True, min_size=6, max_size=20)
+
+
+@given(words, st.data())
+def test_a_planted_change_of_distinct_items_is_found_as_it_was_planted(history, data):
+    """The oracle: what was planted. ``A…`` are new items, which stand nowhere in the history."""
+    gone = data.draw(st.integers(0, len(history) - 1))
+    new = data.draw(st.integers(0, 4).filter(lambda n: n + gone > 0))
+    fresh = [f"A{n}" for n in range(new)]
+    assert Alignment(gone, new) == meet(history, [*fresh, *history[gone:], "A new turn"])
+
+
+@given(words, st.data())
+def test_a_planted_permutation_is_found_with_its_length(history, data):
+    length = data.draw(st.integers(2, len(history)))
+    block = data.draw(st.permutations(history[:length]))
+    if any(set(block[:n]) == set(history[:n]) for n in range(1, length)):
+        return  # a shorter block is the one that moved
+    assert Alignment(length, length, reordered=True) == meet(history, [*block, *history[length:]])
