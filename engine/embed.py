@@ -310,17 +310,19 @@ class ResponsesSession:
             self._driver.reset_epoch(self._tenant, self._upstream.name, self._who.name, reason)
 
     def _begin_epoch(self, api_key: str | None) -> None:
-        """Drop what belongs to an epoch that has ended, or ends now with its connection's age."""
+        """Drop what belongs to an epoch that has ended, or that the driver is about to end.
+
+        It ends one with its connection's age; other, younger chains go on, and with them the epoch.
+        """
         tenant = self._tenant_name or digests.mac(self._key, "tenant", api_key or "").hex()
         if tenant != self._tenant:
             self._frozen.clear()  # another account: its model has seen nothing yet
             self._tenant, self._turn_group = tenant, None
-        scope, limit = self._scope, self._upstream.policy.max_connection_age
-        now = self._clock.monotonic()
-        if any(chain.is_warm and now - chain.opened >= limit for chain in scope.chains.values()):
-            self.reset_epoch(EpochReason.CONNECTION_AGE)
+        scope, now = self._scope, self._clock.monotonic()
+        ages = [now - chain.opened for chain in scope.chains.values() if chain.is_warm]
+        too_old = ages and min(ages) >= self._upstream.policy.max_connection_age
         pending = scope.epoch(self._who.name).pending
-        if pending is not None and pending != EpochReason.COMPACTION:
+        if too_old or pending not in (None, EpochReason.COMPACTION):
             self._frozen.clear()
             self._turn_group = None
 

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from app.demo.provider import faults
+from app.demo.provider.core import Provider
 from engine.driver import Upstream
 from engine.errors import TurnFailed
 from engine.model import Policy, Status
@@ -16,8 +18,11 @@ from tests.support.embedded import (
     Rig,
     said,
     same_as_held,
+    session,
     warm,
 )
+from tests.support.loopback import LoopbackHttp, LoopbackSockets
+from tests.support.provider import make_core
 
 
 @pytest.mark.parametrize("fault", [Lose(after=1), Lose(after=3), Fail(after=2)])
@@ -187,3 +192,55 @@ async def test_an_upstream_that_answers_in_one_piece_is_one_event():
     assert [said("one"), {"role": "assistant", "content": "whole"}] == rig.history
     assert rig.session.record(rig.history)
     assert "http_full" == rig.last.mode
+
+
+def on_the_provider(**policy: float) -> tuple[Rig, Provider]:
+    """A rig on the core of the built-in provider."""
+    core = make_core()
+    rig = Rig()
+    rig.session = session(
+        None,
+        at=Upstream("u", URL, Policy(**policy)),
+        websocket=LoopbackSockets(core),
+        http=LoopbackHttp(core),
+        on_turn=rig.facts.append,
+    )
+    return rig, core
+
+
+@pytest.mark.parametrize("code", [1000, 1011])
+async def test_a_stream_that_ends_without_its_last_event_has_failed(code):
+    rig, core = on_the_provider()
+    await rig.turn(said("one"))
+    core.faults.on_request(faults.close(code, after=3))
+    assert "response.failed" == (await rig.turn(said("two")))[-1]["type"]
+    await rig.turn()
+    assert ("ws_full", "connection_lost") == rig.outcome
+    assert [said("one"), said("two")] == [
+        item for item in core.log[-1].body["input"] if item.get("role") == "user"
+    ]
+
+
+async def test_a_provider_that_falls_silent_is_given_up():
+    rig, core = on_the_provider(idle_timeout=0.01, first_event_timeout=0.01)
+    core.faults.on_request(faults.stall(after=2))
+    assert "response.failed" == (await rig.turn(said("one")))[-1]["type"]
+    assert "idle_timeout" == rig.last.error_code
+    core.faults.on_request(faults.silence())
+    with pytest.raises(TurnFailed, match="first_event_timeout"):
+        await rig.turn()
+    assert "response.completed" == (await rig.turn())[-1]["type"]
+
+
+async def test_nothing_follows_a_response_that_failed():
+    rig, core = on_the_provider()
+    core.faults.on_request(faults.ErrorFrame("server_error", after=2, shape="failed", deaf=True))
+    assert "response.failed" == (await rig.turn(said("one")))[-1]["type"]
+
+
+async def test_a_continuation_that_the_provider_rejects_is_sent_once_in_full():
+    rig, core = on_the_provider()
+    await rig.turn(said("one"))
+    core.faults.on_request(faults.previous_response_not_found())
+    assert "response.completed" == (await rig.turn(said("two")))[-1]["type"]
+    assert ("ws_full", "previous_response_not_found", 2) == (*rig.outcome, rig.last.attempts)

@@ -91,3 +91,12 @@ async def test_sticky_routing_is_kept_for_the_turns_of_one_message_of_the_user()
         assert (None, None) == (first, other)
         assert second is not None
         assert second == third
+
+
+async def test_an_answer_of_two_megabytes_is_taken():
+    async with provider("openai", replies=["long " * 400_000]) as up:
+        agent = Agent(up, up.url)
+        async with agent.session:
+            await agent.ask("tell me all")
+            await agent.ask("thank you")
+        assert [("ws_full", "no_baseline"), CONTINUED] == agent.outcomes

@@ -72,6 +72,7 @@ class AgentLoop:
         self.epoch_turns = 0
         self.pending = False
         self.unfit: set[str] = set()
+        self.has_aged = False
         self.words = 0
         self.modes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
@@ -133,20 +134,28 @@ class AgentLoop:
 
     def _ended(self) -> None:
         self.oracle.reset(NAME)
+        self._forget()
+
+    def _forget(self) -> None:
         self.seen.clear()
         self.places.clear()
         self.epoch_turns, self.pending = 0, True
 
     def _grow_old(self) -> None:
-        holders = {turn.response_id for turn in self.oracle.turns if not turn.reset}
+        """All connections reach the age at which they are given up."""
+        self.has_aged = True
         self.clock.advance(56 * 60)
-        if any(c.latest and c.latest.response_id in holders for c in self.core.connections):
-            self._ended()
+        latest = {c.latest.response_id for c in self.core.connections if c.latest is not None}
+        old = [t for t in self.oracle.turns if t.response_id in latest and not t.reset]
+        for turn in old:
+            turn.reset = True
+        if old:
+            self._forget()
 
     def _environment(self) -> None:
         self.core.faults.clear()
         chance = self.random.random()
-        if chance < 0.05:
+        if chance < 0.05 and not self.has_aged:
             live = [c for c in self.sockets.opened if not c.closed and c.lane.idle]
             if live:
                 self.random.choice(live).drop(1000)
@@ -185,6 +194,7 @@ class AgentLoop:
         for _ in range(3):
             await asyncio.sleep(0)  # connections that were given up are closed
         self.clock.advance(0.001)
+        self.has_aged = False
         self._prepare()
         self._environment()
         given = self.expected_input()
