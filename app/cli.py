@@ -17,7 +17,7 @@ from app import server
 from app.errors import AppError, LedgerError
 from app.ledger import database, queries
 from app.ledger.csv_export import read_columns, write_csv, write_jsonl
-from app.ledger.filters import DIMENSIONS, parse
+from app.ledger.filters import DIMENSIONS, Filter, parse
 from app.setting_kinds import FLAG
 from app.setting_table import SETTINGS
 from app.settings import Settings, load, without_password
@@ -64,6 +64,31 @@ def _with_settings(*names: str) -> Callable[[F], F]:
         return config(command)
 
     return decorate
+
+
+def _with_filter(command: F) -> F:
+    """Add the filter's parameters as options; ``_view`` reads them."""
+    names = f"Repeatable; NAME=!VALUE excludes. Names: {', '.join(DIMENSIONS)}, q."
+    for option in (
+        click.option("--where", "terms", multiple=True, metavar="NAME=VALUE", help=names),
+        click.option("--by", metavar="started|recorded", help="Which time counts. [started]"),
+        click.option("--tz", metavar="ZONE", help="Zone of times without an offset. [UTC]"),
+        click.option("--to", metavar="TIME", help="ISO 8601 or now; not included. [now]"),
+        click.option("--from", "from_", metavar="TIME", help="ISO 8601 or now-6h. [the beginning]"),
+    ):
+        command = option(command)
+    return command
+
+
+def _view(flags: dict[str, Any]) -> Filter:
+    """The filter that the options of ``_with_filter`` ask for; takes them out of the flags."""
+    terms = map(_term, flags.pop("terms"))
+    given = [(name, flags.pop(name)) for name in ("from_", "to", "tz", "by")]
+    return parse(
+        [*((name.rstrip("_"), value) for name, value in given if value is not None), *terms],
+        now=time.time(),
+        default_from="1970-01-01",
+    )
 
 
 def _load(config: str | None, flags: dict[str, Any]) -> Settings:
@@ -118,17 +143,7 @@ def db_upgrade(config: str | None, **flags: Any) -> None:
 
 @main.command()
 @_with_settings("database", "key_file")
-@click.option("--from", "from_", metavar="TIME", help="ISO 8601 or now-6h. [the beginning]")
-@click.option("--to", metavar="TIME", help="ISO 8601 or now; not included. [now]")
-@click.option("--tz", metavar="ZONE", help="Zone of times without an offset. [UTC]")
-@click.option("--by", metavar="started|recorded", help="Which time counts. [started]")
-@click.option(
-    "--where",
-    "terms",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help=f"Repeatable; NAME=!VALUE excludes. Names: {', '.join(DIMENSIONS)}, q.",
-)
+@_with_filter
 @click.option("--format", "form", type=click.Choice(["csv", "jsonl"]), default="csv")
 @click.option("--columns", metavar="A,B,…", help="Columns in the order wanted. [all]")
 @click.option("--raw", is_flag=True, help="CSV: no ' in front of text that looks like a formula.")
@@ -137,11 +152,6 @@ def db_upgrade(config: str | None, **flags: Any) -> None:
 def export(
     *,
     config: str | None,
-    from_: str | None,
-    to: str | None,
-    tz: str | None,
-    by: str | None,
-    terms: tuple[str, ...],
     form: str,
     columns: str | None,
     raw: bool,
@@ -150,12 +160,7 @@ def export(
     **flags: Any,
 ) -> None:
     """Write the turns of a filter, oldest first, as CSV or JSON Lines."""
-    given = [("from", from_), ("to", to), ("tz", tz), ("by", by), *map(_term, terms)]
-    view = parse(
-        [(name, value) for name, value in given if value is not None],
-        now=time.time(),
-        default_from="1970-01-01",
-    )
+    view = _view(flags)
     names = read_columns(columns)
     engine = database.prepare(_existing(_load(config, flags).database))
     try:
@@ -167,6 +172,38 @@ def export(
                 file.writelines(write_csv(chunks, columns=names, raw=raw, bom=bom))
     finally:
         engine.dispose()
+
+
+@main.command()
+@_with_settings("database", "key_file")
+@_with_filter
+@click.option("--unknown", is_flag=True, help="Also list the turns that cannot be checked.")
+@click.option("--format", "form", type=click.Choice(["text", "jsonl"]), default="text")
+def audit(*, config: str | None, unknown: bool, form: str, **flags: Any) -> None:
+    """Verify that every continued turn hangs on what the turn before it left.
+
+    Lists each turn that does not, and exits with 1 if there is one. A turn whose predecessor is
+    no longer in the ledger, or that has no digests, cannot be checked and is only counted.
+    """
+    from app.ledger import audit as audit_ledger  # noqa: PLC0415  (the other commands start without it)
+
+    view = _view(flags)
+    engine = database.prepare(_existing(_load(config, flags).database))
+    result = audit_ledger.Result()
+    try:
+        total = queries.count(engine, view) if sys.stderr.isatty() else 0
+        with _bar("Verifying", shown=sys.stderr.isatty()) as progress:
+            found = audit_ledger.audit(
+                engine, view, result, progress=lambda rows: progress(rows, total)
+            )
+            for finding in found:
+                if unknown or finding.verdict.wrong:
+                    click.echo(audit_ledger.line(finding, form))
+    finally:
+        engine.dispose()
+    click.echo(audit_ledger.summary(result, form))
+    if result.wrong:
+        sys.exit(1)
 
 
 @main.command()
