@@ -29,7 +29,11 @@ from tests.support.provider import make_core
 async def test_after_a_stream_that_failed_the_next_turn_is_full_on_a_new_connection(fault):
     rig = await warm(fault, "third")
     events = await rig.turn(said("two"))
-    assert "response.failed" == events[-1]["type"]
+    assert ("response.failed", 1, 2) == (
+        events[-1]["type"],
+        rig.last.attempts,
+        len(rig.upstream.sent),
+    )
     assert not rig.session.record(rig.history)
     await rig.turn()
     assert ("ws_full", "connection_lost") == rig.outcome
