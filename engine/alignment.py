@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from msgspec import Raw
@@ -12,9 +12,12 @@ from engine import items
 from engine.chain import HeldItem
 
 LOOK_AHEAD = 256
-"""How many items of either side are searched; evidence may cost no more than a reading."""
+"""How many items are searched where each has to be read to be known again in another spelling."""
+_LONGEST = 1 << 18
+"""Bytes of an item that is read for that."""
 _CANDIDATES = 32
-_NOTHING = b""
+_NOTHING, _UNREAD = b"", b"-"
+"""Keys that equal none of the other side: of the request, and of the baseline."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,93 +34,113 @@ class Alignment:
     """What stands there are the same items in another order."""
 
 
-class _Sides:
-    def __init__(self, before: Sequence[HeldItem], now: Sequence[Raw]) -> None:
-        self.before, self.now = before[:LOOK_AHEAD], now[:LOOK_AHEAD]
-        self.held = [item.echo_key[0] for item in self.before]
-        self.sent = [_digest(raw) for raw in self.now]
-        self.complete = len(self.before) == len(before)
-
-    def equal(self, i: int, j: int) -> bool:
-        return self.before[i].difference(self.now[j]) is None
-
-    def ends_equal(self, i: int, j: int) -> bool:
-        """Whether from here on the request repeats the baseline, as far as one looks."""
-        rest = len(self.before) - i
-        sent = len(self.now) - j
-        if rest > sent and self.complete:
-            return False
-        return all(self.equal(i + k, j + k) for k in range(min(rest, sent)))
-
-
 def align(before: Sequence[HeldItem], now: Sequence[Raw]) -> Alignment:
     """Both begin with the first item that differs; neither is empty."""
-    sides = _Sides(before, now)
-    if (block := _permuted(sides)) is not None:
-        return Alignment(block, block, further=not sides.ends_equal(block, block), reordered=True)
-    meeting = _meeting(sides)
-    if meeting is None:
-        return Alignment(len(before), 0, met=False)
-    i, j = meeting
-    further = not sides.ends_equal(i, j)
-    if further and _swapped(sides):
-        return Alignment(i, j, further=True, reordered=True)
-    return Alignment(i, j, further=further)
+    if (found := _spelled_alike(before, now) or _spelled_anew(before, now)) is not None:
+        return found
+    return Alignment(len(before), 0, met=False)
+
+
+def _spelled_alike(before: Sequence[HeldItem], now: Sequence[Raw]) -> Alignment | None:
+    """By the bytes, which costs no reading: most clients send an item again as they sent it."""
+    held = [hash(bytes(item.echo)) for item in before]
+    return _Sides(before, now, held, [hash(bytes(raw)) for raw in now]).alignment()
+
+
+def _spelled_anew(before: Sequence[HeldItem], now: Sequence[Raw]) -> Alignment | None:
+    first, second = before[:LOOK_AHEAD], now[:LOOK_AHEAD]
+    held = [_UNREAD if _is_long(item.held) else item.echo_key[0] for item in first]
+    sent = [_digest(raw) for raw in second]
+    return _Sides(before, now, held, sent).alignment()
+
+
+def _is_long(raw: Raw) -> bool:
+    return len(memoryview(raw)) > _LONGEST
 
 
 def _digest(raw: Raw) -> bytes:
+    if _is_long(raw):
+        return _NOTHING
     try:
         return items.echo_key(items.parse(raw))[0]
     except (ValueError, RecursionError):
         return _NOTHING
 
 
-def _permuted(sides: _Sides) -> int | None:
-    """Length of the shortest block that holds the same items on both sides."""
-    balance: Counter[bytes] = Counter()
-    open_ = 0
-    pairs = zip(sides.held, sides.sent, strict=False)
-    for length, (one, other) in enumerate(pairs, start=1):
-        for digest, step in ((one, 1), (other, -1)):
-            open_ += abs(balance[digest] + step) - abs(balance[digest])
-            balance[digest] += step
-        if open_ == 0:
-            # One item that only its digest calls equal (an id, a field of no type) is no order.
-            return length if length > 1 else None
-    return None
+@dataclass(frozen=True, slots=True)
+class _Sides:
+    before: Sequence[HeldItem]
+    now: Sequence[Raw]
+    held: Sequence[Hashable]
+    """What each item of the baseline is looked up by; of the first ones at least."""
+    sent: Sequence[Hashable]
 
+    def alignment(self) -> Alignment | None:
+        """None where no item is found on the other side."""
+        if (block := self._permuted()) is not None:
+            further = not self._goes_on(block, block)
+            return Alignment(block, block, further=further, reordered=True)
+        meeting = self._meeting()
+        if meeting is None:
+            return None
+        i, j = meeting
+        further = not self._goes_on(i, j)
+        return Alignment(i, j, further=further, reordered=further and self._swapped())
 
-def _meeting(sides: _Sides) -> tuple[int, int] | None:
-    """The nearest pair of equal items; one that stands only once on each side is believed first."""
-    near = [(i, j) for i, j in ((1, 1), (1, 0), (0, 1)) if _within(sides, i, j)]
-    for i, j in near:
-        if sides.equal(i, j) and sides.ends_equal(i, j):
-            return i, j
-    counts, others = Counter(sides.held), Counter(sides.sent)
-    places: dict[bytes, list[int]] = {}
-    for j, digest in enumerate(sides.sent):
-        places.setdefault(digest, []).append(j)
-    pairs = sorted(
-        (
-            counts[digest] > 1 or others[digest] > 1,
-            i + j,
-            abs(i - j),
-            i,
-            j,
+    def _equal(self, i: int, j: int) -> bool:
+        return self.before[i].difference(self.now[j]) is None
+
+    def _goes_on(self, i: int, j: int) -> bool:
+        """Whether from here on the request repeats the baseline to its end."""
+        rest = len(self.before) - i
+        return rest <= len(self.now) - j and all(self._equal(i + k, j + k) for k in range(rest))
+
+    def _permuted(self) -> int | None:
+        """Length of the shortest block that holds the same items on both sides."""
+        balance: Counter[Hashable] = Counter()
+        open_ = 0
+        pairs = zip(self.held, self.sent, strict=False)
+        for length, (one, other) in enumerate(pairs, start=1):
+            for key, step in ((one, 1), (other, -1)):
+                open_ += abs(balance[key] + step) - abs(balance[key])
+                balance[key] += step
+            if open_ == 0:
+                # One item that only its key calls equal (it has another id) is no order.
+                return length if length > 1 else None
+        return None
+
+    def _meeting(self) -> tuple[int, int] | None:
+        """The nearest pair of equal items; one that stands but once on a side is believed first."""
+        near = [(i, j) for i, j in ((1, 1), (1, 0), (0, 1)) if self._is_within(i, j)]
+        for i, j in near:
+            if self._equal(i, j) and self._goes_on(i, j):
+                return i, j
+        found = next((pair for pair in self._candidates() if self._equal(*pair)), None)
+        if found is None:
+            return next((pair for pair in near if self._equal(*pair)), None)
+        i, j = found
+        # Those before it may be equal too, in another spelling.
+        while min(i, j) > 0 and i + j > 2 and self._equal(i - 1, j - 1):
+            i, j = i - 1, j - 1
+        return i, j
+
+    def _candidates(self) -> list[tuple[int, int]]:
+        counts, others = Counter(self.held), Counter(self.sent)
+        places: dict[Hashable, list[int]] = {}
+        for j, key in enumerate(self.sent):
+            places.setdefault(key, []).append(j)
+        pairs = sorted(
+            (counts[key] > 1 or others[key] > 1, i + j, abs(i - j), i, j)
+            for i, key in enumerate(self.held)
+            for j in places.get(key, ())[:_CANDIDATES]
+            if i + j > 0
         )
-        for i, digest in enumerate(sides.held)
-        for j in places.get(digest, ())[:_CANDIDATES]
-        if i + j > 0
-    )
-    found = next(((i, j) for *_, i, j in pairs[:_CANDIDATES] if sides.equal(i, j)), None)
-    return found or next(((i, j) for i, j in near if sides.equal(i, j)), None)
+        return [(i, j) for *_, i, j in pairs[:_CANDIDATES]]
 
+    def _is_within(self, i: int, j: int) -> bool:
+        return i < len(self.before) and j < len(self.now)
 
-def _within(sides: _Sides, i: int, j: int) -> bool:
-    return i < len(sides.before) and j < len(sides.now)
-
-
-def _swapped(sides: _Sides) -> bool:
-    """What came first comes later now, and what comes first now came later."""
-    returns = sides.sent[0] in sides.held[1:] and sides.sent[0] is not _NOTHING
-    return returns and sides.held[0] in sides.sent[1:]
+    def _swapped(self) -> bool:
+        """What came first comes later now, and what comes first now came later."""
+        returns = self.sent[0] in self.held[1:] and self.sent[0] != _NOTHING
+        return returns and self.held[0] in self.sent[1:]

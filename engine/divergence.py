@@ -103,7 +103,7 @@ def _of_items(
 def _with_place(evidence: Evidence, place: Place) -> Evidence:
     return replace(
         evidence,
-        path=place.path,
+        path=place.path or None,
         offset=place.offset,
         line=place.line,
         nature=place.nature,

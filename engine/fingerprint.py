@@ -42,7 +42,7 @@ def _of_items(evidence: Evidence) -> Sequence[str]:
             return (evidence.klass, now)
         case DivergenceClass.REORDERED:
             return (evidence.klass, *sorted((before, now)))
-        case DivergenceClass.REPLACED:
+        case _:
             return (evidence.klass, before, now)
 
 

@@ -32,6 +32,8 @@ _IDENTIFIER = re.compile(
 _AROUND = 64
 """Characters of equal text that are kept on both sides of a difference: a date may begin there."""
 _CHUNK = 4096
+_MASKED = 1 << 16
+"""Longer differences are told by their lengths alone: evidence must not hold up the event loop."""
 
 
 def first_difference(before: str, now: str) -> int:
@@ -57,6 +59,8 @@ def of_texts(before: str, now: str) -> Nature:
         return Nature.WHITESPACE
     if unicodedata.normalize("NFC", one) == unicodedata.normalize("NFC", other):
         return Nature.UNICODE
+    if max(len(one), len(other)) > _MASKED:
+        return _by_length(len(before), len(now), head + tail)
     if (one := _TIME.sub("\0", one)) == (other := _TIME.sub("\0", other)):
         return Nature.TIME
     if _NUMBER.sub("\0", one) == _NUMBER.sub("\0", other):

@@ -14,6 +14,8 @@ from engine.nature import first_difference, of_texts
 
 MISSING: Any = object()
 """What stands at a place that one of the values does not have."""
+_COMPARED = 4_000
+"""Elements of two lists that are compared each with each, to see what moved."""
 _DEPTH = 4
 """JSON in a string in JSON in a string …: how far it is followed."""
 
@@ -157,6 +159,8 @@ def _told(before: Any, now: Any, where: items.Path) -> tuple[items.Path, Any, An
 
 def _of_lists(one: list[Any], other: list[Any], at: int) -> Nature | None:
     """None where an element was changed in its place. ``at`` is the first that differs."""
+    if len(one) + len(other) > _COMPARED:
+        return None
     try:
         held, sent = ([canonical(element) for element in side[at:]] for side in (one, other))
     except RecursionError:

@@ -26,6 +26,7 @@ from engine.model import (
     Evidence,
     Kind,
     Mode,
+    Nature,
     Reason,
     Status,
     TurnFacts,
@@ -252,7 +253,7 @@ class _Session:
 
     def _evidence(self) -> Evidence:
         """An old tool result lost its ``_meta`` block."""
-        before = self.random.randrange(900, 2_400)
+        lost = self.random.randrange(900, 2_400)
         return Evidence(
             index=max(1, (self.baseline_items or 3) - 3),
             kind_before="function_call_output",
@@ -260,12 +261,12 @@ class _Session:
             length_before=self.baseline_items or 0,
             length_now=self.items,
             path="/output/_meta",
-            offset=before - 48,
             klass=DivergenceClass.EDITED,
-            value_length_before=before,
-            value_length_now=before - 46,
-            digest_before=_digest(self.name, "old", str(before)),
-            digest_now=_digest(self.name, "new", str(before)),
+            nature=Nature.REMOVED,
+            items_gone=1,
+            items_new=1,
+            value_length_before=2 + lost % 4,
+            digest_before=_digest(self.name, "old", str(lost)),
             fingerprint=_digest("fingerprint", "_meta")[:16],
         )
 

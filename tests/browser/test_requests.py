@@ -190,6 +190,25 @@ def _ms(iso: str) -> int:
 # --- one row in full ------------------------------------------------------------------------
 
 
+def test_an_open_row_tells_the_usual_cause_and_what_helps(open_page, seeded):
+    page, _ = open_page()
+    page.goto(f"{seeded.url}/requests?reason=prefix_mismatch")
+    settled(page)
+    (turn, *_) = turns(page)
+    rows(page).first.click()
+    advice = page.get_by_role("dialog").locator(".advice")
+    row = seeded.get(f"/api/requests/{turn}")["row"]
+    assert [row["why_cause"], row["why_remedy"].replace("`", "")] == advice.locator(
+        "dd"
+    ).all_inner_texts()
+    assert ["freeze"] == advice.locator("code").all_inner_texts()
+    page.goto(f"{seeded.url}/requests?reason=ok")
+    settled(page)
+    rows(page).first.click()
+    expect(page.get_by_role("dialog")).to_be_visible()
+    expect(page.locator(".advice")).to_have_count(0)
+
+
 def test_an_open_row_shows_every_column_and_has_an_address(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/requests?reason=prefix_mismatch")

@@ -81,15 +81,40 @@ def test_a_block_of_equal_contents_with_other_ids_is_no_other_order():
     assert not align([HeldItem(one, received=True)], [other, raw("n")]).reordered
 
 
-def test_no_more_is_searched_than_the_bound():
-    before = [f"b{n}" for n in range(LOOK_AHEAD)] + ["last"]
-    assert not meet(before, ["last"]).met
-    assert Alignment(LOOK_AHEAD - 2, 0) == meet([*before[1:-2], "c", "d"], ["c", "d"])
+def respelled(text):
+    return Raw(json.dumps({"content": text, "role": "user"}, indent=1).encode())
 
 
-def test_what_lies_beyond_the_bound_is_taken_to_be_equal():
+@pytest.mark.parametrize("distance", [LOOK_AHEAD - 1, 5 * LOOK_AHEAD])
+def test_items_in_the_same_spelling_meet_at_any_distance(distance):
+    before = [f"b{n}" for n in range(distance)] + ["last"]
+    assert Alignment(distance, 0) == meet(before, ["last"])
+
+
+def test_items_in_another_spelling_meet_within_the_bound():
+    held = [HeldItem(raw(f"b{n}"), received=False) for n in range(LOOK_AHEAD + 1)]
+    near, far = respelled(f"b{LOOK_AHEAD - 1}"), respelled(f"b{LOOK_AHEAD}")
+    assert Alignment(LOOK_AHEAD - 1, 0) == align(held, [near, far])
+    assert not align(held, [far]).met
+
+
+def test_an_item_too_long_to_be_read_is_known_by_its_bytes_only():
+    long = "x" * (1 << 18)
+    held = [HeldItem(raw(text), received=False) for text in ("A", "B", long)]
+    assert Alignment(2, 0) == align(held, [raw(long), raw("n")])
+    assert not align(held, [respelled(long), raw("n")]).met
+
+
+def test_an_item_in_another_spelling_before_one_in_the_same_is_found():
+    held = [HeldItem(raw(text), received=False) for text in "ABCD"]
+    assert Alignment(2, 0) == align(held, [respelled("C"), raw("D"), raw("n")])
+    assert Alignment(2, 1) == align(held, [raw("X"), respelled("C"), raw("D")])
+
+
+def test_a_long_rest_that_is_equal_is_compared_to_its_end():
     rest = [f"r{n}" for n in range(2 * LOOK_AHEAD)]
     assert Alignment(1, 1) == meet(["A", *rest], ["X", *rest, "n"])
+    assert Alignment(1, 1, further=True) == meet(["A", *rest], ["X", *rest[:-1], "n"])
 
 
 words = st.lists(st.text("abcdefgh", min_size=3, max_size=8), unique=True, min_size=6, max_size=20)

@@ -200,6 +200,11 @@ def test_a_field_that_cannot_be_read_is_told_all_the_same():
     assert ("changed", 11) == (detail["change"], detail["offset"])
 
 
+def test_a_tool_that_is_no_object_is_told_without_parts():
+    expected = {"field": "tools", "change": "changed", "name": "unknown", "nature": "number"}
+    assert [expected] == told({"tools": [5]}, {"tools": [6]})
+
+
 def test_tools_that_are_no_list_are_told_as_a_whole():
     assert [("tools", "changed", "type")] == [
         (each["field"], each["change"], each["nature"])

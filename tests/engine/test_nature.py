@@ -60,6 +60,13 @@ def test_the_first_difference_is_where_a_naive_comparison_finds_it(one, other):
     assert expected == first_difference(one, other)
 
 
+def test_a_difference_too_long_to_be_read_is_told_by_its_length():
+    before, now = ("\n".join(f"{n + shift} files" for n in range(20_000)) for shift in (0, 1))
+    assert "rewritten" == of_texts(before, now)
+    assert "number" == of_texts("1 file\n" * 7_000, "22 file\n" * 7_000)
+    assert "whitespace" == of_texts(before, before.replace("\n", "\r\n"))
+
+
 def test_a_difference_far_on_is_found():
     assert 10_000 == first_difference("x" * 10_000 + "a", "x" * 10_000 + "b")
     assert 8192 == first_difference("x" * 8192, "x" * 9000)

@@ -88,6 +88,12 @@ def test_where_nobody_asks_for_it_json_is_not_followed():
     assert "/output" == place({"output": '{"a":1}'}, {"output": '{"a":2}'}, inside_json=False).path
 
 
+def test_of_very_long_lists_only_the_first_difference_is_told():
+    one = list(range(5_000))
+    assert ("/output/0", "reordered") == told(one[:1_500], one[:1_500][::-1], "path", "nature")
+    assert ("/output/0", "number") == told(one, one[::-1], "path", "nature")
+
+
 def test_json_is_followed_to_a_bounded_depth():
     one, other = '{"text":"a"}', '{"text":"b"}'
     for _ in range(9):
@@ -122,6 +128,12 @@ def test_the_short_spelling_of_a_message_is_its_text():
     assert MISSING is value_at({"content": "hello"}, ("content", 1, "text"))
     assert MISSING is value_at({"content": 5}, ("content", 0))
     assert MISSING is value_at([], (0,))
+
+
+def test_a_place_in_the_short_spelling_is_told_as_in_the_long_one():
+    short, long = {"content": "ab"}, {"content": [{"type": "output_text", "text": "ac"}]}
+    found = TELLER.place(short, long, ("content", 0, "text"))
+    assert ("/content/0/text", 1, 2) == (found.path, found.offset, found.length_before)
 
 
 def test_what_is_unknown_is_left_out_of_the_details():
