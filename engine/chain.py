@@ -14,67 +14,19 @@ anchor cold and retires the chain, since nobody can tell what the connection hol
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import Enum
 
 from msgspec import Raw
 
-from engine import digests, items
+from engine import baseline, digests
+from engine.baseline import Baseline, HeldItem
 from engine.model import ColdCause, EpochReason
+from engine.spelling import Known
 
-
-class HeldItem:
-    """One item that the provider holds, and the client's latest proven spelling of it.
-
-    Both are kept: equality under the projection is not transitive (an item without an id equals
-    two with different ids), so that a new spelling has to be measured against what is held.
-    """
-
-    __slots__ = ("_echo_key", "_model_made", "echo", "held", "received")
-
-    def __init__(self, held: Raw, *, received: bool, echo: Raw | None = None) -> None:
-        self.held = held
-        self.echo = held if echo is None else echo
-        self.received = received
-        self._model_made: bool | None = True if received else None
-        self._echo_key: tuple[bytes, str | None] | None = None
-
-    def _decoded(self) -> object:
-        try:
-            return items.parse(self.held)
-        except (ValueError, RecursionError):
-            return None
-
-    @property
-    def model_made(self) -> bool:
-        if self._model_made is None:
-            self._model_made = items.made_by_model(self._decoded())
-        return self._model_made
-
-    @property
-    def echo_key(self) -> tuple[bytes, str | None]:
-        if self._echo_key is None:
-            self._echo_key = items.echo_key(self._decoded())
-        return self._echo_key
-
-    def difference(self, now: Raw) -> items.Path | None:
-        """Where the client's item parts from the held one; None if they are the same item."""
-        if now in (self.held, self.echo):
-            return None
-        try:
-            return items.difference(
-                items.parse(self.held), items.parse(now), model_made=self.model_made
-            )
-        except (ValueError, RecursionError):
-            return ()
-
-    def spelled(self, now: Raw) -> HeldItem:
-        """The same held item, with the client's spelling of it in memory of its own."""
-        if now in (self.held, self.echo):
-            return self
-        twin = HeldItem(self.held, received=self.received, echo=now.copy())
-        twin._model_made, twin._echo_key = self._model_made, self._echo_key
-        return twin
+__all__ = [
+    "Anchor", "Chain", "ChainState", "Epoch", "HeldItem", "KeptChain", "Staged", "known", "stage",
+]  # fmt: skip
 
 
 @dataclass(slots=True, eq=False)
@@ -94,7 +46,7 @@ class Anchor:
     response_id: str
     session: str
     fields: Mapping[str, Raw]
-    items: tuple[HeldItem, ...]
+    items: Sequence[HeldItem]
     digest: bytes
     epoch: int
     born: float
@@ -118,12 +70,29 @@ class Anchor:
             self.cold, self.chain = cause, None
             self.reset_reason = reset_reason
 
+    def give_way(self, successor: Anchor) -> None:
+        """``successor`` extends this one: of what both hold, one copy is kept."""
+        if isinstance(self.items, Baseline) and isinstance(successor.items, Baseline):
+            self.items.give_way(successor.items)
+
     def matched(self, request_items: Sequence[Raw]) -> int:
         """How many of the baseline's items the request repeats, from the first on."""
-        for index, (held, now) in enumerate(zip(self.items, request_items, strict=False)):
-            if held.difference(now) is not None:
-                return index
-        return min(len(self.items), len(request_items))
+        return baseline.matched(self.items, request_items)
+
+    def is_proven(self, request_items: Sequence[Raw]) -> bool:
+        """Whether a body need not be read to say how many items the request repeats."""
+        return not isinstance(self.items, Baseline) or (
+            baseline.proven(self.items, request_items) > 0
+        )
+
+
+def known(anchors: Iterable[Anchor]) -> list[Known]:
+    """The bodies that these anchors hold, for reading the next one."""
+    return [
+        Known(held.spelling, anchor.fields)
+        for anchor in anchors
+        if isinstance(held := anchor.items, Baseline) and held.spelling is not None
+    ]
 
 
 class ChainState(Enum):
@@ -240,30 +209,30 @@ class Epoch:
 class Staged:
     """What a turn will leave behind if it succeeds: all but the answer."""
 
-    held: tuple[HeldItem, ...]
+    known: Sequence[HeldItem]
+    """The proven items."""
+    items: Sequence[Raw]
     """The full input: proven items first, then those that are sent."""
     fields: Mapping[str, Raw]
     prefix: bytes
     """Transcript digest of the proven items."""
-    new: Sequence[Raw] = field(default_factory=tuple)
 
-    def baseline(self, outputs: Iterable[Raw], key: bytes) -> tuple[tuple[HeldItem, ...], bytes]:
+    def baseline(self, outputs: Sequence[Raw], key: bytes) -> tuple[Baseline, bytes]:
         """Baseline and transcript digest once these items were answered."""
-        received = tuple(HeldItem(raw, received=True) for raw in outputs)
-        digest = digests.extend(key, self.prefix, (*self.new, *(item.held for item in received)))
-        return (*self.held, *received), digest
+        return baseline.grown(self.known, self.items, outputs), self.digest(outputs, key)
+
+    def digest(self, outputs: Iterable[Raw], key: bytes) -> bytes:
+        """Transcript digest once these items were answered."""
+        return digests.extend(key, self.prefix, (*self.items[len(self.known) :], *outputs))
 
 
 def stage(
     request_items: Sequence[Raw], fields: Mapping[str, Raw], extended: Anchor | None
 ) -> Staged:
     """What is held after sending these items, on top of ``extended`` where the turn continues."""
-    known = () if extended is None else extended.items
-    proven = tuple(held.spelled(now) for held, now in zip(known, request_items, strict=False))
-    new = tuple(raw.copy() for raw in request_items[len(known) :])
     return Staged(
-        held=(*proven, *(HeldItem(raw, received=False) for raw in new)),
+        known=() if extended is None else extended.items,
+        items=request_items,
         fields=fields,
         prefix=digests.EMPTY if extended is None else extended.digest,
-        new=new,
     )

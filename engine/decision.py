@@ -54,16 +54,23 @@ def decide(
     anchors: Sequence[Anchor], request: Request, policy: Policy, epoch: Epoch, asker: Asker
 ) -> Plan:
     """Rank the chains that the request extends; without one, find the reason."""
-    extended = [
+    free = [
         anchor
         for anchor in anchors
         if anchor.chain is not None
         and anchor.chain.free_for(asker.socket, asker.handshake)
         and not anchor.opaque
-        and _continuable(anchor, request)
-        and not changed_fields(anchor.fields, request.fields, policy.tools)
     ]
-    extended.sort(key=lambda anchor: (-len(anchor.items), -anchor.born))
+    free.sort(key=lambda anchor: (-len(anchor.items), -anchor.born))
+    extended: list[Anchor] = []
+    for anchor in free:
+        # The best one is found: the others are ranked only where nothing has to be read for it.
+        if extended and not anchor.is_proven(request.items):
+            continue
+        if _continuable(anchor, request) and not changed_fields(
+            anchor.fields, request.fields, policy.tools
+        ):
+            extended.append(anchor)
     if extended:
         chains = tuple(anchor.chain for anchor in extended if anchor.chain is not None)
         return Plan(candidates=chains, reason=Reason.OK, compared=extended[0])

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 
 from engine import kept
-from engine.chain import Anchor
+from engine.chain import Anchor, known
 from engine.endings import Endings
 from engine.errors import UnreadableRequest
 from engine.keeper import Keeper
@@ -136,11 +136,11 @@ class Driver:
 
     def _begin(self, call: Call) -> Turn:
         request: Request | None
+        scope = self.sessions.scope((call.tenant, call.upstream.name, call.session))
         try:
-            request = split(call.body)
+            request = split(call.body, known(scope.anchors.values()))
         except UnreadableRequest:
             request = None
-        scope = self.sessions.scope((call.tenant, call.upstream.name, call.session))
         turn = Turn(call=call, request=request, scope=scope, session=call.session or "")
         turn.resets = scope.resets
         if request is not None:

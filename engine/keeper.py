@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from engine import decision, digests, failures, handshake, kept
+from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
 from engine.health import Health, Storage
 from engine.model import ColdCause, EpochReason, Kind, Reason
@@ -123,9 +124,12 @@ class Keeper:
             # The connection's latest response is one that nothing may hang on.
             self.retire(scope, chain, cold or ColdCause.SUPERSEDED)
         elif chain is not None:
-            if chain.anchor is not None:
-                self.sessions.superseded(chain.anchor.size)
+            former = chain.anchor
+            if former is not None:
+                self.sessions.superseded(former.size)
             chain.commit(anchor, now)
+            if former is not None and anchor is not None:
+                former.give_way(anchor)
             if call.socket is not None:
                 self.sessions.release(call.socket)
             chain.leased_by = None if turn.gone else call.socket
@@ -158,9 +162,9 @@ class Keeper:
         opaque = staged is None
         if opaque and turn.chain is None:
             return None
-        baseline, digest = (
-            ((), digests.EMPTY) if staged is None else staged.baseline(fold.outputs, self._key)
-        )
+        baseline, digest = Baseline(None, (), ()), digests.EMPTY
+        if staged is not None:
+            baseline, digest = staged.baseline(fold.outputs, self._key)
         store = turn.understood.value("store")
         return Anchor(
             id=self._new_id("an_"),
@@ -171,7 +175,7 @@ class Keeper:
             digest=digest,
             epoch=turn.epoch[0] if turn.epoch else 1,
             born=self._clock.monotonic(),
-            size=sum(len(memoryview(item.held)) for item in baseline),
+            size=baseline.size,
             warmup=turn.kind is Kind.WARMUP,
             stored=store is not False and turn.mode is not None,
             opaque=opaque,
@@ -263,6 +267,7 @@ class Keeper:
         if turn.extended is not None:
             self.sessions.superseded(turn.extended.size)
             turn.extended.size = 0
+            turn.extended.give_way(anchor)
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent: the chain is as it was; one without an anchor is of no use."""

@@ -9,13 +9,15 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import msgspec
 from msgspec import Raw
 
 from engine import items
-from engine.errors import UnreadableRequest
+from engine.spelling import Known
+from engine.splitting import read
 
 # The request's envelope and what changes on each request without changing what the model reads.
 _NOT_COMPARED = frozenset(
@@ -39,8 +41,6 @@ _CACHE_OPTIONS_NOT_COMPARED = frozenset({"comparison_response_id", "prewarm"})
 _ENVELOPE = frozenset({"type", "generate", "stream_id"})
 
 _NULL = Raw(b"null")
-_object = msgspec.json.Decoder(dict[str, Raw])
-_array = msgspec.json.Decoder(list[Raw])
 _any = msgspec.json.Decoder()
 
 
@@ -50,7 +50,7 @@ class Request:
 
     body: bytes
     fields: Mapping[str, Raw]
-    items: tuple[Raw, ...]
+    items: Sequence[Raw]
 
     def text(self, name: str) -> str | None:
         """A top-level string; None when it is absent, null or not a string."""
@@ -112,85 +112,49 @@ class Request:
         previous_response_id: str | None,
         own: Mapping[str, bytes],
     ) -> bytes:
-        parts = [head] if head else []
+        parts: list[bytes | Raw] = [b"{", head] if head else [b"{"]
         if previous_response_id is not None:
-            parts.append(b'"previous_response_id":' + _dump(previous_response_id))
+            parts += (_key("previous_response_id"), _dump(previous_response_id))
         for name, raw in self.fields.items():
             if name in left_out or name in own or (name == "input" and input_items is not None):
                 continue
-            parts.append(_dump(name) + b":" + bytes(raw))
-        parts.extend(_dump(name) + b":" + value for name, value in own.items())
+            parts += (_key(name), raw)
+        for name, value in own.items():
+            parts += (_key(name), value)
         if input_items is not None:
-            parts.append(b'"input":[' + b",".join(map(bytes, input_items)) + b"]")
-        return b"{" + b",".join(parts) + b"}"
+            parts += (_key("input"), b"[")
+            for raw in input_items:
+                parts += (raw, b",")
+            if input_items:
+                parts.pop()
+            parts.append(b"]")
+        parts.append(b"}")
+        if not head:
+            parts[1] = bytes(parts[1])[1:]  # the first field has no comma before it
+        return b"".join(parts)
 
 
 def _dump(text: str) -> bytes:
     return json.dumps(text, ensure_ascii=True).encode()
 
 
-def split(body: bytes) -> Request:
-    """Split a body. Raises ``UnreadableRequest`` where a reader would have to guess."""
-    try:
-        fields = _object.decode(body)
-        if _names_a_key_twice(body, fields):
-            raise UnreadableRequest("a top-level key stands twice")
-        body.decode()
-        return Request(body=body, fields=fields, items=_items(fields.get("input", _NULL)))
-    except (ValueError, RecursionError) as error:  # all decoding errors are ValueErrors
-        raise UnreadableRequest("the body is not a JSON object that can be split") from error
+@lru_cache(maxsize=256)
+def _short_key(name: str) -> bytes:
+    return b"," + _dump(name) + b":"
 
 
-def _items(raw: Raw) -> tuple[Raw, ...]:
-    first = bytes(memoryview(raw)[:1])
-    if first == b"[":
-        return tuple(_array.decode(raw))
-    if first == b'"':
-        # A string input is one user message (DESIGN 4.3).
-        return (Raw(b'{"role":"user","content":' + bytes(raw) + b"}"),)
-    raise UnreadableRequest("the input is neither a list nor a string")
+def _key(name: str) -> bytes:
+    """A key behind a comma; clients use few names, but may use any."""
+    return _short_key(name) if len(name) <= 64 else b"," + _dump(name) + b":"
 
 
-def _names_a_key_twice(body: bytes, fields: Mapping[str, Raw]) -> bool:
-    """The decoder keeps the last of two equal keys; what it threw away shows in the bytes."""
-    count = len(fields)
-    known = sum(len(_dump_plain(name)) + len(memoryview(raw)) for name, raw in fields.items())
-    # No object is shorter than its compact form, so that nothing more can stand in one.
-    if len(body) - known == 2 + count + max(0, count - 1):
-        return False
-    # As json.dumps spaces it. Bytes are compared, not counted: a second key could be as long.
-    spaced = b", ".join(_dump_plain(name) + b": " + bytes(raw) for name, raw in fields.items())
-    if body == b"{" + spaced + b"}":
-        return False
-    return _top_level_keys(body.decode("utf-8", "surrogatepass")) != count
+def split(body: bytes, known: Sequence[Known] = ()) -> Request:
+    """Split a body. Raises ``UnreadableRequest`` where a reader would have to guess.
 
-
-def _dump_plain(name: str) -> bytes:
-    return b'"' + name.encode("utf-8", "surrogatepass") + b'"'
-
-
-_skim = json.JSONDecoder(parse_int=str, parse_float=str)
-
-
-def _top_level_keys(text: str) -> int:
-    """How many keys the (valid) object names, each time it names one."""
-    count, at = 0, text.index("{") + 1
-    while True:
-        at = _skip_space(text, at)
-        if text[at] == "}":
-            return count
-        _, at = _skim.raw_decode(text, at)
-        at = _skip_space(text, _skip_space(text, at) + 1)
-        _, at = _skim.raw_decode(text, at)
-        at = _skip_space(text, at)
-        count += 1
-        at += text[at] == ","
-
-
-def _skip_space(text: str, at: int) -> int:
-    while text[at] in " \t\n\r":
-        at += 1
-    return at
+    What it repeats of a ``known`` body, byte for byte, is not read again.
+    """
+    fields, found = read(body, known)
+    return Request(body=body, fields=fields, items=found)
 
 
 def changed_fields(before: Mapping[str, Raw], now: Mapping[str, Raw], tools: str) -> list[str]:

@@ -16,6 +16,7 @@ from engine.decision import Plan, eligible
 from engine.model import Evidence, Kind, Mode, Policy, Reason, Status, TurnFacts, Usage
 from engine.request import Request
 from engine.sessions import Scope
+from engine.spelling import Items
 from engine.stream import Fold
 
 
@@ -171,7 +172,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
     staged = turn.staged
     baseline = None
     if staged is not None and fold.commits and turn.kind is not Kind.COMPACTION:
-        baseline = staged.baseline(fold.outputs, key)[1].hex()
+        baseline = staged.digest(fold.outputs, key).hex()
     return TurnFacts(
         turn_id=call.turn_id,
         started_at=call.received_at,
@@ -298,11 +299,10 @@ def _evidence(plan: Plan | None) -> Evidence | None:
 
 def expand(request: Request, anchor: Anchor) -> Request:
     """The full logical input of a request that names an anchor: its baseline, then its items."""
-    known: Sequence[Raw] = [held.echo for held in anchor.items]
     return dataclasses.replace(
         request,
         fields={k: v for k, v in request.fields.items() if k != "previous_response_id"},
-        items=(*known, *request.items),
+        items=Items(tuple(request.items), base=anchor.items),
     )
 
 

@@ -1,0 +1,323 @@
+"""A request's body, cut into its top-level fields and its input items.
+
+Read in full once; a body that goes on from one that was read is read from there on only. What the
+short way cannot prove is left to the long one, which alone refuses.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import msgspec
+from msgspec import Raw
+
+from engine.errors import UnreadableRequest
+from engine.spelling import Items, Known, Spelling
+
+Fields: TypeAlias = dict[str, Raw]
+
+_NULL = Raw(b"null")
+_KEY = b'"input"'
+_SPACE = b" \t\n\r"
+_NEEDLE = 256
+"""So many bytes of known items are looked for in a body whose first fields are others."""
+_PLACES_TRIED = 4
+"""Those bytes may stand in a text, too; after so many places the body is read whole."""
+
+object_of = msgspec.json.Decoder(dict[str, Raw])
+_array = msgspec.json.Decoder(list[Raw])
+
+
+def read(body: bytes, known: Sequence[Known] = ()) -> tuple[Mapping[str, Raw], Items]:
+    """Fields in the client's order, and items. Raises ``UnreadableRequest`` rather than guess."""
+    if known:
+        continued = _continued(body, known)
+        if continued is not None:
+            return continued
+    try:
+        fields = object_of.decode(body)
+        places = _places(body, fields)
+        if places is None and _top_level_keys(body.decode("utf-8", "surrogatepass")) != len(fields):
+            raise UnreadableRequest("a top-level key stands twice")
+        _check_text(body)
+        return fields, _items(body, fields, places)
+    except (ValueError, RecursionError) as error:  # all decoding errors are ValueErrors
+        raise UnreadableRequest("the body is not a JSON object that can be split") from error
+
+
+def _items(body: bytes, fields: Fields, places: Mapping[str, int] | None) -> Items:
+    raw = fields.get("input", _NULL)
+    view = memoryview(raw)
+    first = bytes(view[:1])
+    if first == b'"':
+        # A string input is one user message (DESIGN 4.3).
+        return Items((Raw(b'{"role":"user","content":' + bytes(raw) + b"}"),))
+    if first != b"[":
+        raise UnreadableRequest("the input is neither a list nor a string")
+    cut = tuple(_array.decode(raw))
+    if places is None:
+        return Items(cut)
+    at = places["input"]
+    close = at + len(view)
+    head, tail = _around(fields)
+    return Items(
+        cut,
+        spelling=Spelling(
+            body, at + 1, _last_end(body, at + 1, close), close, len(cut), head, tail
+        ),
+    )
+
+
+def _last_end(body: bytes, start: int, close: int) -> int:
+    """Where the last item of a list ends, by where the list opens and closes."""
+    return max(start, _skip_back(body, close - 1))
+
+
+def _around(fields: Fields) -> tuple[Fields, Fields]:
+    """The fields before and after the input, in memory of their own."""
+    head: Fields = {}
+    tail: Fields = {}
+    part = head
+    for name, raw in fields.items():
+        if name == "input":
+            part = tail
+        else:
+            part[name] = raw.copy()
+    return head, tail
+
+
+def _check_text(text: bytes) -> None:
+    """The decoder cuts values out without looking whether they are UTF-8."""
+    if not text.isascii():
+        text.decode()
+
+
+# --- the short way --------------------------------------------------------------------------------
+
+
+def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
+    """The parts of a body whose first items stand in a known one, byte for byte."""
+    best: Known | None = None
+    for one in known:
+        spelling = one.spelling
+        if (best is None or spelling.end > best.spelling.end) and spelling.begins(body):
+            best = one
+    if best is not None:
+        return _from_there(body, best.spelling.head, best.spelling.start, best)
+    for one in sorted(known, key=lambda one: one.spelling.start - one.spelling.end):
+        found = _elsewhere(body, one.spelling)
+        if found is not None:
+            return _from_there(body, *found, one)
+    return None
+
+
+def _from_there(
+    body: bytes, head: Mapping[str, Raw], start: int, known: Known
+) -> tuple[Mapping[str, Raw], Items] | None:
+    """Read what comes after the proven items.
+
+    Behind an item that is complete in itself nothing is valid but what may follow any item; with
+    one (``[]``) in the place of the proven items, bytes that would lengthen the last of them (1,
+    then 2) end the short way.
+    """
+    proven = known.spelling
+    end = start + proven.end - proven.start
+    try:
+        return (
+            _with_same_tail(body, head, start, end, proven)
+            or _with_other_tail(body, head, start, end, known)
+        )  # fmt: skip
+    except (ValueError, RecursionError):
+        return None
+
+
+def _with_same_tail(
+    body: bytes, head: Mapping[str, Raw], start: int, end: int, proven: Spelling
+) -> tuple[Mapping[str, Raw], Items] | None:
+    """The list's closing bracket and all behind it are known too: only the new items are read.
+
+    They are a list by themselves, so that the bracket closes this one in both bodies.
+    """
+    tail = memoryview(proven.body)[proven.close - 1 :]
+    close = len(body) - len(tail) + 1
+    if close <= end or not body.endswith(tail):
+        return None
+    if head is not proven.head and not proven.tail.keys().isdisjoint(head):
+        return None
+    text = b"".join((b"[[]" if proven.count else b"[", memoryview(body)[end:close]))
+    _check_text(text)
+    cut = _array.decode(text)
+    if proven.count:
+        del cut[0]
+    spelling = Spelling(
+        body,
+        start,
+        _last_end(body, start, close),
+        close,
+        proven.count + len(cut),
+        head,
+        proven.tail,
+    )
+    fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **proven.tail}
+    return fields, Items(tuple(cut), spelling=spelling, proven=proven)
+
+
+_OPENERS = (b'{"input":[', b'{"input":[[]', b'{"input": [', b'{"input": [[]')
+
+
+def _with_other_tail(
+    body: bytes, head: Mapping[str, Raw], start: int, end: int, known: Known
+) -> tuple[Mapping[str, Raw], Items] | None:
+    proven = known.spelling
+    spaced = body[start - 2 : start - 1] == b" "
+    opener = _OPENERS[2 * spaced + (proven.count > 0)]
+    text = b"".join((opener, memoryview(body)[end:]))
+    rest = object_of.decode(text)
+    if not rest.keys().isdisjoint(head) or names_a_key_twice(text, rest):
+        return None
+    _check_text(text)
+    array = rest.pop("input")
+    cut = _array.decode(array)
+    if proven.count:
+        del cut[0]
+    for name, raw in rest.items():
+        same = known.fields.get(name)
+        # What the anchor holds already has memory of its own.
+        rest[name] = same if same is not None and same == raw else raw.copy()
+    close = end - len(opener) + 9 + spaced + len(memoryview(array))
+    spelling = Spelling(
+        body, start, _last_end(body, start, close), close, proven.count + len(cut), head, rest
+    )
+    fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **rest}
+    return fields, Items(tuple(cut), spelling=spelling, proven=proven)
+
+
+def _elsewhere(body: bytes, known: Spelling) -> tuple[Mapping[str, Raw], int] | None:
+    """The same items at another offset: the fields before them, and where they start.
+
+    What stands before a key is a top-level object up to there if it is one with the key, a value
+    and a closing brace behind it: JSON has only one reading.
+    """
+    items = memoryview(known.body)[known.start : known.end]
+    if not known.count:
+        return None
+    start = 0
+    for _ in range(_PLACES_TRIED):
+        start = body.find(items[:_NEEDLE], start + 1, len(body) - len(items) + _NEEDLE)
+        if start < 0:
+            return None
+        key = _key_before(body, start)
+        if key is None or not known.stands_at(body, start):
+            continue
+        text = body[:key] + b'"input":0}'
+        try:
+            head = object_of.decode(text)
+            _check_text(text)
+        except (ValueError, RecursionError):
+            continue
+        if next(reversed(head)) == "input" and not names_a_key_twice(text, head):
+            del head["input"]
+            return head, start
+    return None
+
+
+def _key_before(body: bytes, start: int) -> int | None:
+    """Where the key stands whose list opens right before ``start``; None if it is not ``input``."""
+    at = start - 1
+    if body[at : at + 1] != b"[":
+        return None
+    at = _skip_back(body, at)
+    if body[at - 1 : at] != b":":
+        return None
+    at = _skip_back(body, at - 1)
+    return at - len(_KEY) if body.endswith(_KEY, 0, at) else None
+
+
+def _skip_back(text: bytes, at: int) -> int:
+    while at > 0 and text[at - 1] in _SPACE:
+        at -= 1
+    return at
+
+
+# --- keys that stand twice ------------------------------------------------------------------------
+
+
+def names_a_key_twice(text: bytes, fields: Mapping[str, Raw]) -> bool:
+    """The decoder keeps the last of two equal keys; what it threw away shows in the bytes."""
+    length = 1
+    for name, raw in fields.items():
+        length += len(_plain(name)) + len(memoryview(raw)) + 2
+    # No object is shorter than its compact form, so that nothing more can stand in one.
+    if len(text) == max(2, length):
+        return False
+    if _places(text, fields) is not None:
+        return False
+    return _top_level_keys(text.decode("utf-8", "surrogatepass")) != len(fields)
+
+
+def _places(text: bytes, fields: Mapping[str, Raw]) -> dict[str, int] | None:
+    """Where each value stands, if the object is these fields in this order, and nothing else.
+
+    None also where a key is spelled with escapes: then it has to be read to be compared.
+    """
+    places: dict[str, int] = {}
+    at, sign = _skip(text, 0), b"{"
+    for name, raw in fields.items():
+        if text[at : at + 1] != sign or '"' in name or "\\" in name:
+            return None
+        key = _plain(name)
+        at = _skip(text, at + 1)
+        if not text.startswith(key, at):
+            return None
+        at = _skip(text, at + len(key))
+        if text[at : at + 1] != b":":
+            return None
+        at = _skip(text, at + 1)
+        value = memoryview(raw)
+        if not text.startswith(value, at):
+            return None
+        places[name] = at
+        at, sign = _skip(text, at + len(value)), b","
+    if not fields and text[at : at + 1] == b"{":
+        at = _skip(text, at + 1)
+    ends = text[at : at + 1] == b"}" and _skip(text, at + 1) == len(text)
+    return places if ends else None
+
+
+def _skip(text: bytes, at: int) -> int:
+    while text[at : at + 1] in _BLANKS:
+        at += 1
+    return at
+
+
+_BLANKS = frozenset((b" ", b"\t", b"\n", b"\r"))
+
+
+def _plain(name: str) -> bytes:
+    return b'"' + name.encode("utf-8", "surrogatepass") + b'"'
+
+
+_skim = json.JSONDecoder(parse_int=str, parse_float=str)
+
+
+def _top_level_keys(text: str) -> int:
+    """How many keys the (valid) object names, each time it names one."""
+    count, at = 0, text.index("{") + 1
+    while True:
+        at = _skip_space(text, at)
+        if text[at] == "}":
+            return count
+        _, at = _skim.raw_decode(text, at)
+        at = _skip_space(text, _skip_space(text, at) + 1)
+        _, at = _skim.raw_decode(text, at)
+        at = _skip_space(text, at)
+        count += 1
+        at += text[at] == ","
+
+
+def _skip_space(text: str, at: int) -> int:
+    while text[at] in " \t\n\r":
+        at += 1
+    return at

@@ -1,0 +1,73 @@
+"""The items of a request, cut out only where somebody looks."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from engine.baseline import HeldItem
+from engine.request import own_copy, split
+from engine.spelling import Items, Known
+
+NUMBERS = st.lists(st.integers(0, 20), max_size=5)
+
+
+def body(numbers, **fields):
+    return json.dumps({"model": "m", "input": numbers, **fields}).encode()
+
+
+def known_of(text):
+    request = split(text)
+    return Known(request.items.spelling, own_copy(request.fields))
+
+
+def raws(numbers):
+    return tuple(Raw(str(number).encode()) for number in numbers)
+
+
+def texts(items):
+    return [bytes(raw) for raw in items]
+
+
+@given(NUMBERS, NUMBERS, st.integers(-12, 12), st.integers(-12, 12), st.sampled_from([1, 2, -1]))
+def test_items_are_a_sequence_like_any_other(old, new, start, stop, step):
+    plain = raws(old + new)
+    sequences = [
+        Items(plain),
+        split(body(old + new), [known_of(body(old))]).items,
+        Items(raws(new), base=[HeldItem(raw, received=False) for raw in raws(old)]),
+    ]
+    for one in sequences:
+        assert len(one) == len(plain)
+        assert texts(one[start:stop:step]) == texts(plain[start:stop:step])
+        assert texts(one[start:]) == texts(plain[start:])
+        assert texts(one) == texts(plain)
+        if -len(plain) <= start < len(plain):
+            assert one[start] == plain[start]
+        else:
+            with pytest.raises(IndexError):
+                one[start]
+
+
+def test_only_the_new_items_are_cut_out():
+    items = split(body([1, 2, 3]), [known_of(body([1, 2]))]).items
+    assert texts(items[2:]) == texts(items.rest) == [b"3"]
+    assert (items[-1], len(items), bool(items)) == (Raw(b"3"), 3, True)
+    assert items._whole is None
+    assert texts(items[1:]) == [b"2", b"3"]
+
+
+@given(NUMBERS, NUMBERS)
+def test_items_repeat_a_body_whole_or_not_at_all(old, new):
+    spelling = known_of(body(old)).spelling
+    starts = new[: len(old)] == old
+    assert split(body(new)).items.repeats(spelling) == (len(old) if starts else 0)
+    assert Items(raws(new)).repeats(spelling) == 0
+
+
+def test_a_number_that_goes_on_is_another_item():
+    assert split(b'{"input":[12]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 0
+    assert split(b'{"input":[1.5]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 0
+    assert split(b'{"input":[1 ,5]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 1
