@@ -8,7 +8,7 @@ as anyone else's client.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from msgspec import Raw
@@ -62,6 +62,14 @@ class Identity:
         headers.update({name.lower(): value for name, value in self.headers.items()})
         headers.update(dict.fromkeys(_IDENTITY_HEADERS, self.name))
         return tuple(headers.items())
+
+
+_CREDENTIALS = frozenset({"authorization", "api-key", "chatgpt-account-id"})
+
+
+def credentials(headers: Iterable[tuple[str, str]]) -> tuple[str, ...]:
+    """What of the headers names an account: nothing of one account is used with another."""
+    return tuple(f"{name}: {value}" for name, value in sorted(headers) if name in _CREDENTIALS)
 
 
 def _check_text(what: str, value: str) -> None:

@@ -61,7 +61,9 @@ class _Turn:
     id: str
     body: bytes
     sent: Applied
-    """Its input: outputs that the model has seen are as it saw them."""
+    """Its input: outputs that the model has seen are as it saw them. Empty when it has ended."""
+    length: int
+    """Items of the input."""
     headers: tuple[tuple[str, str], ...]
     group: str
     stream: weakref.ref[AsyncGenerator[dict[str, Any], None]] | None = None
@@ -93,7 +95,8 @@ class ResponsesSession:
     ``on_turn``: gets the facts of every turn once, before its last event is handed out. They hold
     no content. It must not block; what it raises is logged and does not reach the agent.
     ``client``, ``client_version``: the honest name of the agent's software, sent as ``originator``
-    and ``User-Agent``. ``headers``: what else is to be sent; they may replace these two.
+    and ``User-Agent``. ``headers``: what else is to be sent; they may replace these two. The
+    handshake of a WebSocket takes those that name account, organization and beta features.
     ``epoch_turns``: turns after which a full one is sent from the agent's own history; 0 is never.
     ``placeholder``: the text with which the agent's converter fills in for the output of a tool
     call that has none yet. Needed where it does so, or that text is kept as the call's output.
@@ -175,13 +178,15 @@ class ResponsesSession:
         former = self._free()
         fields = agent_request.fields_of(request, self._who.name)
         api_key = self._api_key() if callable(self._api_key) else self._api_key
-        self._begin_epoch(api_key)
+        headers = self._who.header_list(api_key)
+        self._begin_epoch(agent_request.credentials(headers))
         sent = self._frozen.apply(input_items)
         turn = _Turn(
             id=self._new_id("turn_"),
             body=agent_request.body_of(fields, [agent_request.encode(i) for i in sent.items]),
             sent=sent,
-            headers=self._who.header_list(api_key),
+            length=len(sent.items),
+            headers=headers,
             group=self._group_of(sent.items),
         )
         stream = self._events(turn, former)
@@ -258,6 +263,7 @@ class ResponsesSession:
         turn.anchor = self._anchor_of(facts)
         if turn.anchor is not None:
             self._frozen.commit(turn.sent)
+        turn.body, turn.sent = b"", Applied([], 0, {}, {})
         if self._on_turn is not None:
             self._on_turn(turn.facts)
 
@@ -309,12 +315,12 @@ class ResponsesSession:
         if self._turn is not None:
             self._driver.reset_epoch(self._tenant, self._upstream.name, self._who.name, reason)
 
-    def _begin_epoch(self, api_key: str | None) -> None:
+    def _begin_epoch(self, credentials: tuple[str, ...]) -> None:
         """Drop what belongs to an epoch that has ended, or that the driver is about to end.
 
         It ends one with its connection's age; other, younger chains go on, and with them the epoch.
         """
-        tenant = self._tenant_name or digests.mac(self._key, "tenant", api_key or "").hex()
+        tenant = self._tenant_name or digests.mac(self._key, "tenant", *credentials).hex()
         if tenant != self._tenant:
             self._frozen.clear()  # another account: its model has seen nothing yet
             self._tenant, self._turn_group = tenant, None
@@ -340,7 +346,7 @@ class ResponsesSession:
         turn = self._turn
         if turn is None or turn.anchor is None:
             return []
-        return [json.loads(bytes(item.held)) for item in turn.anchor.items[len(turn.sent.items) :]]
+        return [json.loads(bytes(item.held)) for item in turn.anchor.items[turn.length :]]
 
     @property
     def identity(self) -> str:
@@ -374,8 +380,14 @@ def _whole(answer: Answer) -> dict[str, Any]:
         after = next((value for name, value in answer.headers if name == "retry-after"), "")
         seconds = float(after) if after.isascii() and after.isdigit() else None
         raise TurnFailed(answer.status, error_body_code(answer.body), answer.body, seconds)
-    response = json.loads(answer.body)
-    return {"type": f"response.{response.get('status', 'completed')}", "response": response}
+    try:
+        response = json.loads(answer.body)
+        status = response["status"]
+    except (ValueError, TypeError, KeyError):
+        status = None
+    if status not in ("completed", "incomplete", "failed"):
+        raise TurnFailed(502, "unreadable_answer", answer.body)
+    return {"type": f"response.{status}", "response": response}
 
 
 def _random_id(prefix: str) -> str:

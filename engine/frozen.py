@@ -3,10 +3,14 @@
 An agent's converter may spell an old tool result anew: metadata moves to the newest one, a pending
 mark becomes a done one. The provider still holds what was sent. Within an epoch the old output is
 therefore sent as the model saw it; outputs that the model has not seen yet stay as they are.
+
+An output belongs to its call: the call's id, and what was called. Some models count their ids, so
+that another branch of a history has the same id for another call; its output is another.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Mapping
@@ -14,7 +18,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 Item: TypeAlias = Mapping[str, Any]
 _Call: TypeAlias = tuple[str, str]
-_Key: TypeAlias = tuple[str, str, int]
+_Key: TypeAlias = tuple[str, str, int, bytes]
 
 LIMIT = 4096
 """Outputs that are kept; beyond it the least recently sent one is forgotten."""
@@ -56,13 +60,16 @@ class Frozen:
         outputs: dict[_Key, str | bytes] = {}
         replaced = 0
         count: Counter[_Call] = Counter()
+        called: dict[object, bytes] = {}
         for item in items:
             if not is_output(item):
+                if is_call(item):
+                    called[item["call_id"]] = _called(item)
                 arranged.append(item)
                 continue
             # An output is told by its call; where a call has several, by their order too.
             call = (item["type"], item["call_id"])
-            key = (*call, count[call])
+            key = (*call, count[call], called.get(item["call_id"], b""))
             seen = self._seen.get(key)
             if seen is None and self.is_placeholder(item):
                 waiting.setdefault(call, item)
@@ -123,6 +130,23 @@ def is_output(item: Item) -> bool:
         and isinstance(item.get("call_id"), str)
         and "output" in item
     )
+
+
+def is_call(item: Item) -> bool:
+    """Whether the item is a call that waits for an output of the agent."""
+    type_ = item.get("type")
+    return (
+        isinstance(type_, str) and type_.endswith("_call") and isinstance(item.get("call_id"), str)
+    )
+
+
+_WHAT_IS_CALLED = ("namespace", "name", "arguments", "input", "action", "operation")
+
+
+def _called(item: Item) -> bytes:
+    """A digest of what is called, and with what."""
+    text = json.dumps([item.get(key) for key in _WHAT_IS_CALLED], sort_keys=True)
+    return hashlib.blake2b(text.encode(), digest_size=16).digest()
 
 
 def _spelling(output: object) -> str | bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib.metadata import PackageNotFoundError
+
 import pytest
 
 from engine.embed import ResponsesSession, SystemClock
@@ -219,6 +221,15 @@ async def test_the_default_name_of_the_software_is_its_own():
     assert headers["user-agent"].startswith("warmline")
 
 
+async def test_where_its_version_is_not_known_the_software_has_none(monkeypatch):
+    def unknown(name):
+        raise PackageNotFoundError(name)
+
+    monkeypatch.setattr("engine.embed.version", unknown)
+    rig = await warm(client="warmline")
+    assert "warmline" == dict(rig.upstream.handshakes[0])["user-agent"]
+
+
 async def test_nothing_that_changes_from_turn_to_turn_is_in_the_handshake():
     rig = await warm()
     rig.upstream.drop()
@@ -241,6 +252,14 @@ async def test_another_credential_never_uses_what_the_first_one_left():
     await rig.turn(said("three"))
     assert CONTINUED == rig.outcome
     assert 2 == len({facts.tenant for facts in rig.facts})
+
+
+async def test_accounts_are_told_apart_whatever_header_names_them():
+    tenants = set()
+    for headers in ({"api-key": "a"}, {"api-key": "b"}, {"chatgpt-account-id": "a"}, {"x": "a"}):
+        rig = await warm(api_key=None, headers=headers)
+        tenants.add(rig.last.tenant)
+    assert 4 == len(tenants)
 
 
 async def test_the_tenant_can_be_named():

@@ -173,15 +173,15 @@ async def test_how_long_to_wait_is_told_in_seconds():
     assert Status.RATE_LIMITED is rig.last.status
 
 
-async def test_an_upstream_that_answers_in_one_piece_is_one_event():
-    rig = Rig("whole", "next")
+def answering(body: bytes) -> Rig:
+    """A rig whose upstream has only HTTP, and answers with one JSON body."""
+    rig = Rig()
 
     class Whole:
         status, headers = 200, [("content-type", "application/json")]
 
         async def chunks(self):
-            answer = {"id": "r", "object": "response", "status": "completed", "output": []}
-            yield json.dumps({**answer, "output": [message("whole")]}).encode()
+            yield body
 
         async def close(self):
             pass
@@ -191,6 +191,20 @@ async def test_an_upstream_that_answers_in_one_piece_is_one_event():
 
     rig.upstream.post = post
     rig.upstream.refuse(times=2)
+    return rig
+
+
+@pytest.mark.parametrize("body", [b"<html>", b"[]", b"{}", b'{"status":"queued"}', b"1"])
+async def test_an_answer_in_one_piece_that_is_no_response_is_a_502(body):
+    rig = answering(body)
+    with pytest.raises(TurnFailed, match="unreadable_answer"):
+        await rig.turn(said("one"))
+    assert Status.ERROR is rig.last.status
+
+
+async def test_an_upstream_that_answers_in_one_piece_is_one_event():
+    answer = {"id": "r", "object": "response", "status": "completed"}
+    rig = answering(json.dumps({**answer, "output": [message("whole")]}).encode())
     (event,) = await rig.turn(said("one"))
     assert "response.completed" == event["type"]
     assert [said("one"), {"role": "assistant", "content": "whole"}] == rig.history
@@ -248,3 +262,30 @@ async def test_a_continuation_that_the_provider_rejects_is_sent_once_in_full():
     core.faults.on_request(faults.previous_response_not_found())
     assert "response.completed" == (await rig.turn(said("two")))[-1]["type"]
     assert ("ws_full", "previous_response_not_found", 2) == (*rig.outcome, rig.last.attempts)
+
+
+async def test_other_lines_of_a_stream_are_no_events():
+    rig = Rig()
+
+    class Commented:
+        status, headers = 200, [("content-type", "text/event-stream")]
+
+        async def chunks(self):
+            yield b": ping\n\n"
+            end = {"id": "r", "status": "completed", "output": []}
+            for type_ in ("response.created", "response.completed"):
+                yield f"data: {json.dumps({'type': type_, 'response': end})}\n\n".encode()
+                yield b": ping\n\n"
+            yield b"data: [DONE]\n\n"
+
+        async def close(self):
+            pass
+
+    async def post(url, headers, body, within):
+        return Commented()
+
+    rig.upstream.post = post
+    rig.upstream.refuse(times=2)
+    assert ["response.created", "response.completed"] == [
+        e["type"] for e in await rig.turn(said("a"))
+    ]

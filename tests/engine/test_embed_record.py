@@ -212,6 +212,15 @@ async def test_a_closed_session_closes_its_connections_and_is_not_used_again():
         rig.session.record(rig.history)
 
 
+async def test_closing_the_session_ends_a_turn_that_is_under_way():
+    rig = await warm()
+    events = rig.session.send(REQUEST, [*rig.history, said("two")])
+    await anext(events)
+    await rig.session.aclose()
+    assert "response.failed" == (await drain(events))[-1]["type"]
+    assert 2 == len(rig.facts)
+
+
 async def test_leaving_its_context_closes_it():
     rig = Rig("hi")
     async with rig.session as entered:

@@ -129,6 +129,26 @@ def test_one_call_id_in_two_kinds_of_tools_is_two_calls():
     assert [output(), custom] == applied(frozen, output(), custom)
 
 
+def called(call_id: str, arguments: str = "{}") -> dict:
+    return {"type": "function_call", "call_id": call_id, "name": "f", "arguments": arguments}
+
+
+def test_an_id_that_stands_for_another_call_has_another_output():
+    frozen = Frozen()
+    first, other = called("call_1", '{"path":"a"}'), called("call_1", '{"path":"b"}')
+    answered(frozen, first, output(text="of a"))
+    assert [other, output(text="of b")] == answered(frozen, other, output(text="of b"))
+    for call, text in ((first, "of a"), (other, "of b")):
+        assert [call, output(text=text)] == applied(frozen, call, output(text="moved"))
+
+
+def test_what_a_converter_leaves_out_of_a_call_makes_no_other_call_of_it():
+    frozen = Frozen()
+    answered(frozen, {**called("call_1"), "id": "fc_1", "status": "completed"}, output())
+    call = called("call_1")
+    assert [call, output()] == applied(frozen, call, output(text="moved"))
+
+
 def test_a_call_with_two_outputs_keeps_both():
     frozen = Frozen()
     answered(frozen, output(text="a"), output(text="b"))
