@@ -89,6 +89,17 @@ def test_changed_fields_are_named_and_the_evidence_holds_both():
     assert made.candidates == ()
 
 
+def test_a_field_that_the_protocol_does_not_know_is_named_by_a_digest():
+    one = anchor(user("a"), said("b"))
+    made = plan([one], request(user("a"), said("b"), user("c"), my_own_field=1))
+    assert made.reason is Reason.NON_INPUT_FIELDS_CHANGED
+    (name,) = made.changed
+    assert name.startswith("~")
+    shown = plan([one], request(user("a"), said("b"), user("c"), my_own_field=1),
+                 policy=Policy(visible_keys=("my_own_field",)))  # fmt: skip
+    assert shown.changed == ("my_own_field",)
+
+
 def test_changed_tools_continue_only_when_relaxed():
     one = anchor(user("a"), said("b"), fields={"tools": [1]})
     asked = request(user("a"), said("b"), user("c"), tools=[2])

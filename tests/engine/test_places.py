@@ -178,3 +178,50 @@ def test_any_difference_has_a_place(one, other):
         found = TELLER.place(before, now, where)
         assert found.digest_before != found.digest_now
         assert found.path.startswith("/text")
+
+
+class Everything:
+    """All keys are visible."""
+
+    def __contains__(self, key):
+        return True
+
+
+def resolve(value, pointer):
+    """A naive reading of a pointer that may lead into JSON in strings."""
+    for step in pointer.split("/")[1:]:
+        value = json.loads(value) if isinstance(value, str) else value
+        name = step.replace("~1", "/").replace("~0", "~")
+        try:
+            value = value[int(name) if isinstance(value, list) else name]
+        except (KeyError, IndexError):
+            return MISSING
+    return value
+
+
+nested = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    | st.dictionaries(st.text(max_size=3), inner, min_size=1, max_size=3).map(json.dumps),
+    max_leaves=12,
+)  # fmt: skip
+
+
+@given(st.dictionaries(st.sampled_from(["a", "b/c"]), nested, min_size=1), st.data())
+def test_the_pointer_leads_to_two_values_that_differ(one, data):
+    other = {key: data.draw(st.just(value) | nested) for key, value in one.items()}
+    before, now = parsed(one), parsed(other)
+    if (where := items.plain_difference(before, now)) is None:
+        return
+    found = Teller(b"k" * 32, Everything()).place(before, now, where)
+    held, sent = resolve(one, found.path), resolve(other, found.path)
+    if found.nature == "removed" and isinstance(sent, type(held)) and sent is not MISSING:
+        return  # another element has moved up into the place of the one that is gone
+    if found.nature == "added" and isinstance(held, type(sent)) and held is not MISSING:
+        return
+    assert json.dumps(held, default=str) != json.dumps(sent, default=str)
+    if isinstance(held, str) and isinstance(sent, str) and found.nature != "reordered":
+        assert held[: found.offset] == sent[: found.offset]
+        assert held[found.offset : found.offset + 1] != sent[found.offset : found.offset + 1]
+        assert (len(held), len(sent)) == (found.length_before, found.length_now)

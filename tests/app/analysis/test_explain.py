@@ -2,6 +2,8 @@ import json
 import re
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.analysis.explain import LOST, RESETS, WhyKind, explain
 from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Mode, Reason, Status
@@ -208,3 +210,27 @@ def test_reasons_that_need_no_evidence_tell_their_cause():
 def test_where_nothing_went_wrong_with_the_prefix_there_is_no_cause(changes):
     why = explain(make_row(**changes))
     assert (None, None) == (why.cause, why.remedy)
+
+
+WORDS = ["index", "kind_before", "kind_now", "class", "path", "offset", "line", "nature", "items_gone",
+         "items_new", "further", "field_details", "field", "change", "name", "at", "before", "now",
+         "tools", "added", "reordered", "changed", "time", "edited", "removed"]  # fmt: skip
+anything = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.sampled_from(WORDS) | st.floats(allow_nan=False),
+    lambda inner: st.lists(inner, max_size=3)
+    | st.dictionaries(st.sampled_from(WORDS), inner, max_size=5),
+    max_leaves=15,
+)  # fmt: skip
+details = st.lists(st.dictionaries(st.sampled_from(WORDS), anything, max_size=6), max_size=3)
+
+
+@given(
+    st.dictionaries(st.sampled_from(WORDS), anything, max_size=8),
+    details | anything,
+    st.sampled_from([Reason.PREFIX_MISMATCH, Reason.NON_INPUT_FIELDS_CHANGED]),
+)
+def test_whatever_stands_in_the_evidence_a_sentence_is_made_of_it(evidence, told, reason):
+    """Rows come from imports and from other versions too."""
+    why = explain(full(reason, evidence=json.dumps({**evidence, "field_details": told})))
+    assert re.fullmatch(r"Sent in full: .+\.", why.sentence)
+    assert (why.cause is None) == (why.remedy is None)
