@@ -134,7 +134,8 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 UPSTREAM_HELP: dict[str, str] = {
     "base_url": "Base URL; `/responses` is appended. Required, except in `[upstreams.default]`.",
     "continuation": "`websocket`: turns are continued over WebSockets. `store`: over HTTP, from "
-    "responses that the upstream keeps. `off`: sent in full over HTTP.",
+    "responses that the upstream keeps. `observe`: nothing is changed, and each row says what "
+    "could have been. `off`: sent in full over HTTP.",
     "models": "Only these models are continued; `*` at the end of a name is anything. Empty: all.",
     "force_store": "With `store`: store also what the client asked not to store.",
     "tools": "`relaxed` continues although `tools` changed; every frame carries the current ones.",
@@ -156,8 +157,7 @@ UPSTREAM_HELP: dict[str, str] = {
     "visible_keys": "As the setting of that name, for this upstream.",
 }
 _CHOICES = {
-    # Only what the engine does: to accept "observe" and then continue would be worse than an error.
-    "continuation": kinds.choice("websocket", "store", "off"),
+    "continuation": kinds.choice("websocket", "store", "observe", "off"),
     "tools": kinds.choice("strict", "relaxed"),
 }
 _NOT_YET = frozenset({"freeze"})

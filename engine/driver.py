@@ -23,6 +23,7 @@ from engine.over_socket import SocketSide
 from engine.relay import Relay
 from engine.request import Request, split
 from engine.sessions import Bounds, Sessions
+from engine.shadow import Shadow
 from engine.stream import Fold
 from engine.transports.base import Clock, Connection, HttpTransport, WebSocketTransport
 from engine.turn import Call, Event, Turn, Upstream, is_understood, kind_of
@@ -46,7 +47,7 @@ class Driver:
         on_turn: Callable[[TurnFacts], None],
         bounds: Bounds | None = None,
     ) -> None:
-        self._clock = clock
+        self._clock, self._new_id = clock, new_id
         self._keeper = Keeper(
             clock=clock, new_id=new_id, key=key, close=self._close_later, bounds=bounds or Bounds()
         )
@@ -65,6 +66,7 @@ class Driver:
             clock=clock,
             new_id=new_id,
         )
+        self._shadow = Shadow(keeper=self._keeper, clock=clock, new_id=new_id)
         self._closing: set[asyncio.Task[None]] = set()
 
     async def run(self, call: Call) -> Answer:
@@ -96,6 +98,8 @@ class Driver:
             if turn.call.socket == socket:
                 self._relay.client_left(turn)
         self.sessions.release(socket)
+        if all(turn.call.socket != socket for turn in self._endings.active.values()):
+            self._keeper.disown(socket)
 
     def reset_epoch(self, tenant: str, upstream: str, session: str, reason: str) -> None:
         """Make a session's anchors cold; its next turn goes in full and says why (DESIGN 4.6)."""
@@ -149,6 +153,8 @@ class Driver:
 
     async def _answer(self, turn: Turn) -> Answer:
         call, request = turn.call, turn.request
+        if call.upstream.policy.continuation == "observe":
+            return await self._observe(turn)
         if (
             request is None
             or not is_understood(request)
@@ -168,8 +174,7 @@ class Driver:
         if not covered:
             return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
         if call.epoch_reset:
-            name = turn.session or self._keeper.decide(turn, turn.scope.epoch("")).session
-            self._keeper.close(self.sessions.reset(turn.scope, name, call.epoch_reset))
+            self._keeper.reset_by_call(turn)
         self._keeper.settle(turn)
         if call.upstream.policy.continuation == "store":
             return await self._http.run_kept(turn)
@@ -182,6 +187,27 @@ class Driver:
             return await self._socket.run(turn)
         except OverHttp as other:
             return await self._http.run(turn, other.reason, other.cause)
+
+    async def _observe(self, turn: Turn) -> Answer:
+        """Change nothing; a client socket without a WebSocket upstream is served over HTTP."""
+        call = turn.call
+        self._shadow.cast(turn)
+        turn.session = turn.session or self._new_id("anon-")
+        now = self._clock.monotonic()
+        blocked = self._keeper.health.blocked(call.tenant, call.upstream.name, now)
+        try:
+            if call.transport != "ws":
+                return await self._http.run_observed(turn)
+            if blocked is not None:
+                raise OverHttp(*blocked)
+            return await self._socket.run_observed(turn)
+        except OverHttp as other:
+            self._keeper.give_back(turn)
+            turn.fallback = other.cause
+            return await self._http.unchanged(turn, turn.reason or Reason.CONTINUATION_OFF)
+        except Ended:
+            self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
+            raise
 
     async def _anchored_over_websocket(self, turn: Turn, named: str) -> Answer:
         try:

@@ -45,7 +45,7 @@ class Endings:
         try:
             if fold.commits:
                 self._keeper.commit(turn)
-                if turn.chain is not None:
+                if turn.over_socket:
                     self._keeper.health.succeeded(call.tenant, call.upstream.name)
             else:
                 self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
@@ -71,6 +71,8 @@ class Endings:
             )
         except Exception as error:  # the ledger must never fail a turn
             _log.error("facts of turn %s lost: %s", turn.call.turn_id, name_of(error))
+        if turn.gone and turn.call.socket is not None:
+            self._keeper.disown(turn.call.socket)
         turn.scope.turns -= 1
         self._keeper.close(self._keeper.sessions.trim(turn.scope))
 

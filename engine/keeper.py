@@ -73,6 +73,32 @@ class Keeper:
         turn.anchored = True
         return True
 
+    def is_known(self, turn: Turn, named: str) -> bool:
+        """Whether an id is that of an anchor which ``expand`` would expand."""
+        found = self.sessions.find(named, turn.scope.key)
+        if found is None:
+            return False
+        (tenant, upstream, _), anchor = found
+        mine = (tenant, upstream) == (turn.call.tenant, turn.call.upstream.name)
+        return mine and not anchor.stored and not anchor.opaque
+
+    def reset_by_call(self, turn: Turn) -> None:
+        """The reset that came with the request: it holds for this turn already."""
+        reason = turn.call.epoch_reset or EpochReason.MANUAL
+        name = turn.session or self.decide(turn, turn.scope.epoch("")).session
+        self.close(self.sessions.reset(turn.scope, name, reason))
+
+    def own(self, socket: str | None, connection: Connection) -> None:
+        """Keep the connection that only this client socket uses."""
+        assert socket is not None
+        self.connections[socket] = connection
+
+    def disown(self, socket: str) -> None:
+        """The client socket is gone, and nothing runs on its own connection."""
+        connection = self.connections.pop(socket, None)
+        if connection is not None:
+            self._close_one(connection)
+
     def decide(self, turn: Turn, epoch: Epoch) -> _Decision:
         policy = turn.call.upstream.policy
         decide = kept.decide if policy.continuation == "store" else decision.decide
@@ -93,7 +119,8 @@ class Keeper:
             connection = self.connections.get(chain.connection)
             if chain.state is not ChainState.IDLE:
                 continue
-            if connection is None or connection.closed:
+            # A chain in the shadow has no connection that could close.
+            if chain.connection and (connection is None or connection.closed):
                 self.retire(turn.scope, chain, ColdCause.CLOSED)
             elif now - chain.opened >= policy.max_connection_age:
                 session = chain.anchor.session if chain.anchor else turn.session
@@ -128,7 +155,8 @@ class Keeper:
             if former is not None:
                 self.sessions.superseded(former.size)
             chain.commit(anchor, now)
-            if former is not None and anchor is not None:
+            extends = turn.observed or former is turn.extended
+            if former is not None and extends and anchor is not None:
                 former.give_way(anchor)
             if call.socket is not None:
                 self.sessions.release(call.socket)
@@ -245,7 +273,8 @@ class Keeper:
         May be called from any thread: it looks at copies.
         """
         live = sum(
-            anchor.cold is None and (anchor.chain is not None or anchor.kept is not None)
+            anchor.cold is None
+            and (anchor.kept is not None or bool(anchor.chain and anchor.chain.connection))
             for scope in list(self.sessions.scopes())
             if scope.key[1] == upstream
             for anchor in list(scope.anchors.values())

@@ -109,6 +109,10 @@ class HttpSide:
         )
         return await self._post(turn, body)
 
+    async def run_observed(self, turn: Turn) -> Answer:
+        """The client's own request, byte for byte."""
+        return await self._post(turn, turn.call.body)
+
     async def unchanged(self, turn: Turn, reason: Reason) -> Answer:
         """As the client sent it, over HTTP: what the engine does not understand is not touched."""
         request, call = turn.request, turn.call

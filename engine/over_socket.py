@@ -92,6 +92,23 @@ class SocketSide:
             self._keeper.abandon(turn, failed.cold)
             raise lost(turn, failed.cause or "connection_lost") from failed
 
+    async def run_observed(self, turn: Turn) -> Answer:
+        """The client's own frame, on a connection that only its socket uses."""
+        named, again = turn.previous_response_id, False
+        while True:
+            connection = self._keeper.connections.get(turn.call.socket or "")
+            if connection is None or connection.closed:
+                connection = await self._connect(turn)
+                self._keeper.own(turn.call.socket, connection)
+            turn.queue_ms = turn.since(self._clock.monotonic()) - (turn.connect_ms or 0.0)
+            turn.mode = Mode.WS_FULL if named is None else Mode.WS_INCREMENTAL
+            try:
+                return await self._exchange(turn, connection, turn.call.body)
+            except Again as failed:
+                if again:
+                    raise lost(turn, failed.cause or "connection_lost") from failed
+                again = True
+
     async def _acquire(self, turn: Turn, *, fresh: bool) -> None:
         """Take a chain: the best candidate that still lives, else one of the turn's own."""
         policy = turn.call.upstream.policy
@@ -116,12 +133,27 @@ class SocketSide:
 
     async def _open(self, turn: Turn) -> None:
         """A chain of the turn's own, on a fresh connection. One retry where nothing was sent."""
-        call, policy = turn.call, turn.call.upstream.policy
         room = self._keeper.sessions.make_room(self._opening)
         if room is None:
             raise OverHttp(Reason.WS_UNAVAILABLE, "no_connection_free")
         self._keeper.close(room)
-        headers, identity = self._keeper.handshake(turn)
+        connection = await self._connect(turn)
+        now = self._clock.monotonic()
+        chain = Chain(
+            id=self._new_id("ch_"),
+            connection=self._new_id("conn_"),
+            handshake=self._keeper.handshake(turn)[1],
+            opened=now,
+            last_used=now,
+        )
+        self._keeper.connections[chain.connection] = connection
+        turn.scope.chains[chain.id] = chain
+        turn.chain = chain
+
+    async def _connect(self, turn: Turn) -> Connection:
+        """A fresh connection for the turn."""
+        call, policy = turn.call, turn.call.upstream.policy
+        headers, _ = self._keeper.handshake(turn)
         began = self._clock.monotonic()
         connection: Connection | None = None
         for last in (False, True):
@@ -142,16 +174,7 @@ class SocketSide:
         assert connection is not None
         now = self._clock.monotonic()
         turn.connect_ms = (turn.connect_ms or 0.0) + (now - began) * 1000
-        chain = Chain(
-            id=self._new_id("ch_"),
-            connection=self._new_id("conn_"),
-            handshake=identity,
-            opened=now,
-            last_used=now,
-        )
-        self._keeper.connections[chain.connection] = connection
-        turn.scope.chains[chain.id] = chain
-        turn.chain = chain
+        return connection
 
     def _upgrade_rejected(self, turn: Turn, error: UpgradeRejected, *, last: bool) -> None:
         """426, 403, 404 …: HTTP, sticky. 401 and 429 are the client's. 5xx: once more."""
@@ -247,7 +270,8 @@ class SocketSide:
         """A failure before any output: send again, or answer it as the error that it is."""
         failure = failures.read(data)
         # Without a staged transcript nobody knows the full input: there is nothing to send again.
-        remedy = Remedy.RELAY if turn.staged is None else failure.remedy(continued=continued)
+        again = turn.staged is not None and not turn.observed
+        remedy = failure.remedy(continued=continued) if again else Remedy.RELAY
         if remedy is Remedy.NOT_FOUND:
             raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
         if remedy is Remedy.LIMIT_REACHED and turn.attempts < 2:

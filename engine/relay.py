@@ -106,7 +106,7 @@ class Relay:
         """The one ``response.failed`` that tells a client its stream was lost."""
         timed_out = isinstance(error, TimeoutError)
         turn.lost = "idle_timeout" if timed_out else "connection_lost"
-        if not turn.gone and turn.chain is not None:
+        if not turn.gone and turn.over_socket:
             self._keeper.lost_one(turn)
         cold = ColdCause.AFTER_TIMEOUT if timed_out else ColdCause.CLOSED
         self._keeper.abandon(turn, ColdCause.AFTER_CANCEL if turn.gone else cold)

@@ -228,7 +228,8 @@ class Sessions:
         An empty list where there is room, None where every connection is busy or leased.
         ``opening`` connections are under way, and no chains yet.
         """
-        chains = [(s, c) for s in self._scopes.values() for c in s.chains.values()]
+        scopes = self._scopes.values()
+        chains = [(s, c) for s in scopes for c in s.chains.values() if c.connection]
         if len(chains) + opening < self._bounds.connections:
             return []
         spare = _least_used(chain for _, chain in chains)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -99,6 +98,10 @@ class Turn:
     """The id of the chain without a connection that the turn continues or opens."""
     stores: bool = False
     """The request went upstream with ``store: true``, to be continued."""
+    observed: bool = False
+    """The client's own request goes upstream, whatever is decided."""
+    shadow: tuple[Mode, Reason] | None = None
+    """What would have been done with an observed turn."""
     staged: Staged | None = None
     extended: Anchor | None = None
     resets: int = 0
@@ -131,6 +134,11 @@ class Turn:
         """The request, where the engine has split it."""
         assert self.request is not None
         return self.request
+
+    @property
+    def over_socket(self) -> bool:
+        """The last attempt went over an upstream WebSocket."""
+        return self.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL)
 
     def since(self, now: float) -> float:
         """Milliseconds since the client's request was received."""
@@ -201,7 +209,8 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         changed_fields=() if plan is None else plan.changed,
         fallback_reason=turn.fallback,
         attempts=turn.attempts,
-        connection=None if turn.chain is None else turn.chain.connection,
+        # A chain in the shadow has no connection.
+        connection=None if turn.chain is None else turn.chain.connection or None,
         previous_response_id=turn.previous_response_id,
         response_id=fold.response_id,
         prompt_cache_key=request.text("prompt_cache_key") if request else None,
@@ -228,6 +237,8 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         http_status=turn.http_status,
         error_code=_error_code(turn),
         provider_miss_reason=fold.miss_reason,
+        shadow_mode=None if turn.shadow is None else turn.shadow[0],
+        shadow_reason=None if turn.shadow is None else turn.shadow[1],
     )
 
 
@@ -282,7 +293,8 @@ def _store(request: Request | None) -> bool | None:
 
 
 def _reset_reason(turn: Turn) -> str | None:
-    if turn.reason is not Reason.EPOCH_RESET or turn.plan is None:
+    reason = turn.reason if turn.shadow is None else turn.shadow[1]
+    if reason is not Reason.EPOCH_RESET or turn.plan is None:
         return None
     return turn.plan.reset_reason
 

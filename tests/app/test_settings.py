@@ -144,7 +144,9 @@ def test_a_broken_file_is_told_with_the_line():
             "[upstreams.a]\nbase_url = 'https://a'\ncontinuation = 'on'",
             {},
             {},
-            ("continuation in [upstreams.a] in warmline.toml must be one of websocket, store, off."),
+            (
+                "continuation in [upstreams.a] in warmline.toml must be one of websocket, store, observe, off."
+            ),
         ),
         (
             "upstream = 'https://a'\n[upstreams.default]\nbase_url = 'https://a'",

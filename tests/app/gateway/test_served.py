@@ -158,6 +158,39 @@ async def test_the_official_client_is_continued_over_http_from_kept_responses(tm
         assert 'warmline_continuation_unsupported_bases{upstream="default"} 0.0' in text
 
 
+async def test_an_observed_upstream_gets_what_the_clients_send_and_rows_say_what_could_have_been(
+    tmp_path,
+):
+    policy = 'continuation = "observe"'
+    async with provider() as up, running(config(tmp_path, up.url, policy=policy)) as live:
+        sent, history = [], []
+        for text in ("one", "two"):
+            history.append(user(text))
+            sent.append(json.dumps(body(history, stream=False), indent=1))
+            headers = AUTH | {"content-type": "application/json", "session-id": "h"}
+            url = f"{live.url}/v1/responses"
+            async with live.http.post(url, data=sent[-1], headers=headers) as got:
+                history += (await got.json())["output"]
+        history = []
+        async with sockets(live, **{"session-id": "w"}) as socket:
+            for text in ("three", "four"):
+                history.append(user(text))
+                sent.append(json.dumps(create(history), indent=1))
+                await socket.send_str(sent[-1])
+                history += (await events_of(socket))[-1]["response"]["output"]
+        assert sent == [attempt.frame for attempt in up.core.log]
+        assert ["http", "http", "ws", "ws"] == [attempt.transport for attempt in up.core.log]
+        found = [
+            (row["mode"], row["reason"], row["eligible"], row["shadow_mode"], row["shadow_reason"])
+            for row in await live.rows(4)
+        ]
+        assert found == [
+            (mode, "continuation_off", False, shadow, reason)
+            for mode in ("ws_full", "http_full")
+            for shadow, reason in (("ws_incremental", "ok"), ("ws_full", "no_baseline"))
+        ]
+
+
 @pytest.mark.parametrize("status", [401, 429])
 async def test_what_the_upstream_answers_to_the_upgrade_reaches_the_client(tmp_path, status):
     refusal = RefuseUpgrade(status, headers=(("retry-after", "9"),), code="c")
