@@ -230,6 +230,11 @@ FIELDS: dict[str, Advice] = {
         "The id of the user is not the same on every request of the session.",
         "Send one stable id per session.",
     ),
+    "several": Advice(
+        "Several settings changed at once: usually a request of another kind (a summary, a title, "
+        "a sub-agent) that echoes the same history.",
+        "None is needed if that was meant: the conversation itself goes on from its last answer.",
+    ),
     "field": Advice(
         "A setting of the request is not the same on every request of the session.",
         "Set it once when the session begins.",

@@ -120,7 +120,8 @@ def _told(row: TurnRow, sentence: str, advice: Advice | None) -> Why:
 def _advice(row: TurnRow, reason: str) -> Advice | None:
     if reason == Reason.NON_INPUT_FIELDS_CHANGED:
         details = parted(row).details or [{"field": name} for name in row.changed_field_names]
-        return FIELDS[lookup.of_field(details[0])] if details else None
+        name = lookup.of_fields(details)
+        return None if name is None else FIELDS[name]
     if reason == Reason.PREFIX_MISMATCH:
         name = lookup.of_history(parted(row))
         return None if name is None else HISTORY[name]

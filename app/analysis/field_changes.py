@@ -27,7 +27,7 @@ def fields_changed(row: TurnRow) -> str:
     """Which fields beside the input changed, and where the evidence tells, how."""
     found = parted(row)
     also = "" if found.index is None else "; the history changed too"
-    told = [text for text in map(_detail, found.details) if text]
+    told = _sentences(found.details)
     if told:
         return f"Sent in full: {_list(told)}{also}."
     names = row.changed_field_names
@@ -36,9 +36,38 @@ def fields_changed(row: TurnRow) -> str:
     return f"Sent in full: {_list(names)} changed{also}."
 
 
+def _sentences(details: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One for each detail, but for tools that came or went in numbers: those are one together."""
+    crowds = {change: _named(details, change) for change in ("added", "removed")}
+    told: dict[str, None] = {}
+    for detail in details:
+        change = str(detail.get("change"))
+        names = crowds.get(change, []) if _is_of_tools(detail) else []
+        if len(names) < NAMED_AT_MOST:
+            told[_detail(detail)] = None
+        else:
+            told[f"{len(names):,} tools were {change} ({_list(names)})"] = None
+    return [text for text in told if text]
+
+
+def _named(details: Sequence[Mapping[str, Any]], change: str) -> list[str]:
+    return [
+        detail["name"]
+        for detail in details
+        if _is_of_tools(detail) and detail.get("change") == change
+    ]
+
+
+def _is_of_tools(detail: Mapping[str, Any]) -> bool:
+    return detail.get("field") == "tools" and isinstance(detail.get("name"), str)
+
+
 def _detail(detail: Mapping[str, Any]) -> str:
     """``{"field": "tools", "change": "added", "name": "exec"}`` in words."""
     field, change = detail.get("field"), detail.get("change")
+    left_out = detail.get("left_out")
+    if isinstance(field, str) and isinstance(left_out, int):
+        return f"{left_out:,} more of {field}"
     if not isinstance(field, str) or not isinstance(change, str):
         return ""
     name = detail.get("name")

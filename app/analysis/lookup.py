@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.analysis.catalogue import AFTER_A_FAULT, LOST, REASONS, Advice
@@ -111,6 +111,21 @@ def _output(found: Parted, steps: list[str]) -> str:
     if found.nature == Nature.SHORTENED:
         return "output_shortened"
     return "output_volatile" if found.nature in _VOLATILE else "output_changed"
+
+
+_TELLING = frozenset(
+    {"tools_reordered", "tool_volatile", "instructions_volatile", "instructions_trimmed"}
+)
+"""Entries that tell of a fault whatever else has changed."""
+
+
+def of_fields(details: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which entry of ``FIELDS`` tells of all these details; None where there are none."""
+    found = [of_field(detail) for detail in details]
+    if telling := next((name for name in found if name in _TELLING), None):
+        return telling
+    several = len({str(detail.get("field")) for detail in details}) > 1
+    return "several" if several else next(iter(found), None)
 
 
 def of_field(detail: Mapping[str, Any]) -> str:

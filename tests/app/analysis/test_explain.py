@@ -189,8 +189,10 @@ def test_changed_fields_tell_their_cause_by_detail_or_by_name():
     detail = json.dumps({"field_details": [{"field": "tools", "change": "reordered"}]})
     told = explain(full(Reason.NON_INPUT_FIELDS_CHANGED, evidence=detail))
     assert "a map or a set" in told.cause
-    named = explain(full(Reason.NON_INPUT_FIELDS_CHANGED, changed_fields="model,tools"))
+    named = explain(full(Reason.NON_INPUT_FIELDS_CHANGED, changed_fields="model"))
     assert "another model" in named.cause
+    both = explain(full(Reason.NON_INPUT_FIELDS_CHANGED, changed_fields="model,tools"))
+    assert "at once" in both.cause
     assert explain(full(Reason.NON_INPUT_FIELDS_CHANGED)).cause is None
 
 

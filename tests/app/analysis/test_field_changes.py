@@ -84,12 +84,40 @@ def test_what_is_known_of_a_field_is_told(detail, words):
     assert fields_changed(row) == f"Sent in full: {words}."
 
 
-def test_many_details_are_counted():
+def test_tools_that_came_in_numbers_are_one():
     details = [{"field": "tools", "change": "added", "name": name} for name in "abcde"]
     said = fields_changed(changed("tools", evidence={"field_details": details}))
-    assert said.endswith(
-        "the tool a was added, the tool b was added, the tool c was added and 2 more."
+    assert said == "Sent in full: 5 tools were added (a, b, c and 2 more)."
+
+
+def test_tools_that_came_and_others_that_went_are_told_apart():
+    def tools(change, names):
+        return [{"field": "tools", "change": change, "name": name} for name in names]
+
+    both = [*tools("added", "ab"), *tools("removed", "cde"), {"field": "tools", "left_out": 6}]
+    said = fields_changed(changed("tools", evidence={"field_details": both}))
+    assert said == (
+        "Sent in full: the tool a was added, the tool b was added, 3 tools were removed (c, d and e) "
+        "and 1 more."
     )
+    said = fields_changed(changed("tools", evidence={"field_details": both[2:]}))
+    assert said == "Sent in full: 3 tools were removed (c, d and e) and 6 more of tools."
+
+
+def test_tools_of_one_name_are_told_once():
+    added = [{"field": "tools", "change": "added", "name": "a"}] * 2
+    assert fields_changed(changed("tools", evidence={"field_details": added})) == (
+        "Sent in full: the tool a was added."
+    )
+    assert fields_changed(changed("tools", evidence={"field_details": added * 2})) == (
+        "Sent in full: 4 tools were added (a, a, a and 1 more)."
+    )
+
+
+def test_many_details_are_counted():
+    details = [{"field": name, "change": "changed"} for name in "abcde"]
+    said = fields_changed(changed("a,b", evidence={"field_details": details}))
+    assert said == "Sent in full: a changed, b changed, c changed and 2 more."
 
 
 def test_a_history_that_changed_beside_the_details_is_mentioned():

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from app.analysis.catalogue import AFTER_A_FAULT, FIELDS, HISTORY, LOST, REASONS
-from app.analysis.lookup import of_field, of_history, of_reason
+from app.analysis.lookup import of_field, of_fields, of_history, of_reason
 from app.analysis.parted import parted
 from engine.model import DivergenceClass, Nature, Reason
 from tests.support.rows import make_row
@@ -158,7 +158,22 @@ def test_a_changed_field_has_its_entry(expected, detail):
 
 
 def test_every_entry_of_the_fields_is_found_by_some_detail():
-    assert set(FIELDS) == {expected for expected, _ in FIELD_EXAMPLES}
+    assert set(FIELDS) == {expected for expected, _ in FIELD_EXAMPLES} | {"several"}
+
+
+@pytest.mark.parametrize(
+    ("expected", "details"),
+    [
+        (None, []), ("model", [{"field": "model"}]),
+        ("tools_set", [{"field": "tools", "change": "added"}, {"field": "tools", "change": "removed"}]),
+        ("several", [{"field": "tools", "change": "removed"}, {"field": "parallel_tool_calls"}]),
+        ("several", [{"field": "model"}, {"field": "instructions"}]),
+        ("tools_reordered", [{"field": "model"}, {"field": "tools", "change": "reordered"}]),
+        ("instructions_volatile", [{"field": "model"}, {"field": "instructions", "nature": "time"}]),
+    ],
+)  # fmt: skip
+def test_several_fields_have_one_entry(expected, details):
+    assert expected == of_fields(details)
 
 
 @pytest.mark.parametrize("name", ["field", "identity", "tool_changed"])
