@@ -49,14 +49,7 @@ class Conversations:
         self.core = make_core(self.regime.flavour, now=self.now, responder=self.model)
         self.stack = Stack(self.core, self.regime.policy, bounds=self.regime.bounds)
         self.report = Report()
-        self.judge = Judge(
-            self.core,
-            Oracle(self.core),
-            self.report,
-            self.regime.exact,
-            self.regime.allowed,
-            self.regime.policy.max_connection_age,
-        )
+        self.judge = Judge(self.core, Oracle(self.core), self.report, self.regime)
         self._step = 0
         self._numbers = 0
         self._sockets = 0
@@ -108,7 +101,7 @@ class Conversations:
 
     async def _plain(self, agent: Agent) -> None:
         self._let_speak(agent)
-        fault = self._plant()
+        fault = self._plant(agent)
         await self._turn(agent, fault=fault)
 
     async def _edited(self, agent: Agent) -> None:
@@ -390,10 +383,12 @@ class Conversations:
             text = f"tell me {self._number()}"
             agent.history.append(json.dumps(said(agent.client, text, self._numbers)))
 
-    def _plant(self) -> str | None:
+    def _plant(self, agent: Agent) -> str | None:
         if self.random.random() > 0.12:
             return None
         name, fault = self.random.choice(regimes.FAULTS)
+        if name == "empty_terminal" and agent.transport == "http":
+            return None  # nobody could know what the provider holds then
         self.core.faults.on_request(*fault())
         return name
 

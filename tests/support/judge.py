@@ -8,13 +8,23 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from app.demo.provider.core import Provider
-from app.demo.provider.oracle import first_difference, same_transcript
+from app.demo.provider.headers import credential_of, lower_headers
+from app.demo.provider.items import Item
+from app.demo.provider.oracle import (
+    changed_fields,
+    extends,
+    first_difference,
+    same_item,
+    same_transcript,
+)
 from app.demo.provider.verdict import Oracle, Verdict
 from engine.model import Mode, Reason, Status, TurnFacts
+from tests.support.regimes import Regime
 
 Logical = list[str] | str
 
@@ -37,6 +47,8 @@ class Sent:
     fault: str | None = None
     expected: Verdict = field(default_factory=lambda: Verdict("no_baseline"))
     resets: int = 0
+    possible: bool = False
+    """Something is there to be continued, though a turn has failed on it before."""
     aged: bool = False
     """The connection that should be continued is older than the policy lets it become."""
 
@@ -76,16 +88,13 @@ class Judge:
     core: Provider
     oracle: Oracle
     report: Report
-    exact: bool
-    """The oracle can tell every reason: nothing is forgotten or refused in this run."""
-    allowed: frozenset[str]
-    """Reasons for which the run's policy lets an extendable chain be."""
-    max_age: float
-    """Seconds after which the policy gives a connection up."""
+    regime: Regime
     sessions: dict[str, tuple[str, str]] = field(default_factory=dict)
     """Tenant and the engine's session per response id."""
     baselines: dict[str, str] = field(default_factory=dict)
     flawed: dict[str, str] = field(default_factory=dict)
+    cooled: set[str | None] = field(default_factory=set)
+    """Kept responses on which a turn failed, or that were said not to be there."""
     had_resets: set[str] = field(default_factory=set)
     """Sessions, as the oracle names them, that ever had a reset."""
     resets: int = 0
@@ -94,6 +103,7 @@ class Judge:
         """Ask the oracle. To be called right before the request is given to the engine."""
         self.core.connections = [one for one in self.core.connections if one.open]
         sent.resets = self.resets
+        sent.fields = {**sent.fields, **self.regime.uncompared}
         sent.expected = self.oracle.verdict(
             headers=sent.headers,
             session=sent.session or "",
@@ -101,12 +111,33 @@ class Judge:
             given=sent.logical,
             socket=sent.socket,
         )
+        if self.regime.policy.continuation == "store":
+            sent.expected = self._kept(sent, self.cooled) or Verdict("no_baseline")
+            sent.possible = self._kept(sent, frozenset()) is not None
         sent.aged = any(
             one.latest is not None
             and one.latest.response_id == sent.expected.response_id
-            and self.core.now() - one.opened_at >= self.max_age - 1.0
+            and self.core.now() - one.opened_at >= self.regime.policy.max_connection_age - 1.0
             for one in self.core.connections
         )
+
+    def _kept(self, sent: Sent, cooled: Container[str | None]) -> Verdict | None:
+        """The longest response that the provider keeps and the request extends."""
+        best: Verdict | None = None
+        length = 0
+        for turn in self.oracle.turns:
+            mine = (turn.credential, turn.session) == (
+                credential_of(lower_headers(sent.headers)),
+                sent.session or "",
+            )
+            if not mine or turn.reset or not turn.held.stored or turn.response_id in cooled:
+                continue
+            if changed_fields(turn.body, sent.fields) or len(turn.held.items) < length:
+                continue
+            delta = extends(turn.held.items, sent.logical)
+            if delta:
+                best, length = Verdict("ok", turn.response_id, delta), len(turn.held.items)
+        return best
 
     def conclude(self, sent: Sent, row: TurnFacts, outputs: list[Any] | None) -> None:
         """``outputs``: what the client was answered; None where it did not stay for it."""
@@ -127,6 +158,10 @@ class Judge:
         if done:
             self._transcript(sent, row, outputs)
             self._answered(sent, row)
+        elif row.mode is Mode.HTTP_INCREMENTAL and row.status is not Status.CLIENT_CLOSED:
+            self.cooled.add(row.previous_response_id)
+        if sent.fault == "not_found":
+            self.cooled.add(sent.expected.response_id)
 
     def reset(self, tenant: str, session: str, name: str) -> None:
         """The engine has reset this session (by its own name): nothing before is continued."""
@@ -146,9 +181,7 @@ class Judge:
         if rid is None:
             return
         held = self.core.held(rid)
-        withheld = sent.fault == "empty_terminal" and row.client_transport == "http"
-        withheld = withheld and row.mode is Mode.HTTP_FULL  # else the engine has the item events
-        if withheld or sent.fault in FLAWS or outputs is None:
+        if sent.fault in FLAWS or outputs is None:
             outputs = [item.text for item in held.output]
         given = _with(sent.logical, outputs)
         if sent.previous in self.flawed:
@@ -176,11 +209,14 @@ class Judge:
             return  # the engine passes it on and does not know what it left; so it says
         if row.baseline_digest is not None:
             self.baselines[rid] = row.baseline_digest
-        if sent.fault in FLAWS:
-            self.flawed[rid] = FLAWS[sent.fault]
+        flawed = sent.fault in FLAWS
+        if sent.fault == "conflicting_output":
+            flawed = _contradicts(self.core.held(rid).output)
+        if flawed:
+            self.flawed[rid] = FLAWS[sent.fault or ""]
         over_socket = row.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL)
-        leases = over_socket and sent.fault not in FLAWS and row.status is not Status.CLIENT_CLOSED
-        if over_socket and sent.socket is not None and sent.fault not in FLAWS:
+        leases = over_socket and not flawed and row.status is not Status.CLIENT_CLOSED
+        if over_socket and sent.socket is not None and not flawed:
             self.oracle.socket_closed(sent.socket)  # a socket leases the chain that answered last
         self.oracle.answered(
             rid,
@@ -203,16 +239,19 @@ class Judge:
         if _FORCED.get(sent.fault or "") == (row.reason, row.fallback_reason):
             self.report.excused[reason] += expected == "ok"
             return
+        if reason == "ok" and row.previous_response_id in self.flawed:
+            self._fault("unproven", row, "continued an answer that was not to be trusted")
+            return
         if reason == expected and (expected == "ok") == bool(row.mode and row.mode.incremental):
             return
         if expected == "ok":
             self._not_continued(sent, row)
         elif reason == "ok":
             slow = self.report.planted["slow_close"] + self.report.planted["slow_abort"]
-            if slow and row.error_code == "connection_lost":
-                return  # the provider is about to close what the engine has seen end
+            if sent.possible or (slow and row.error_code == "connection_lost"):
+                return  # or the provider is about to close what the engine has seen end
             self._fault("unproven", row, f"continued, the oracle says {expected}")
-        elif self.exact and not self._explained(sent, row):
+        elif self.regime.exact and not self._explained(sent, row):
             self._fault("reason", row, f"{reason}, the oracle says {expected}")
 
     def _not_continued(self, sent: Sent, row: TurnFacts) -> None:
@@ -220,10 +259,10 @@ class Judge:
         reason = str(row.reason)
         flaw = self.flawed.get(sent.expected.response_id or "")
         if flaw is not None:
-            if reason != flaw and self.exact:
+            if reason != flaw and self.regime.exact:
                 self._fault("reason", row, f"{reason}, but the answer before was {flaw}")
             return
-        if sent.aged or reason in self.allowed:
+        if sent.aged or reason in self.regime.allowed:
             self.report.excused["connection_age" if sent.aged else reason] += 1
             return
         self._fault(
@@ -236,7 +275,7 @@ class Judge:
             return True  # the oracle does not know of resets that nothing has consumed yet
         if sent.expected.response_id in self.flawed:
             return True  # what was flawed counts for less than the oracle thinks
-        return reason in self.allowed
+        return reason in self.regime.allowed
 
     def _digests(self, row: TurnFacts) -> None:
         """The proof in the ledger: a continuation's prefix is what the turn before left."""
@@ -252,6 +291,17 @@ class Judge:
 
 def _is_of(attempt: Any, row: TurnFacts) -> bool:
     return row.response_id is not None and attempt.response_id == row.response_id
+
+
+def _contradicts(output: Sequence[Item]) -> bool:
+    """Whether the planted conflict is one: a blank behind the arguments of a call is none."""
+    for item in reversed(output):
+        arguments = item.value.get("arguments")
+        if isinstance(arguments, str):
+            return not same_item(item, {**item.value, "arguments": arguments + " "})
+        if item.value.get("input") or item.kind == "message":
+            break
+    return True
 
 
 def _with(logical: Logical, outputs: list[Any]) -> Any:

@@ -8,6 +8,8 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
+import msgspec
+
 from app.demo.provider.actions import Abort, Close, Gate, Hang, Send, Text, Wait
 from app.demo.provider.connection import Connection as Lane
 from app.demo.provider.connection import UpgradeRefused
@@ -58,7 +60,7 @@ class LoopbackConnection:
             (_, action), self._next = self._next, next(self._steps, None)
             match action:
                 case Send(event):
-                    return json.dumps(event).encode()
+                    return _encoded(event)
                 case Text(text):
                     return text.encode()
                 case Close(code):
@@ -79,6 +81,13 @@ class LoopbackConnection:
         if self._steps is not None:
             self._steps.close()
         self.lane.close()
+
+
+def _encoded(event: Any) -> bytes:
+    try:
+        return msgspec.json.encode(event)
+    except UnicodeEncodeError:  # half a surrogate pair
+        return json.dumps(event).encode()
 
 
 async def _opened(gate: Gate) -> None:
@@ -125,8 +134,8 @@ class LoopbackAnswer:
         for _, action in self.reply.steps:
             match action:
                 case Send(event):
-                    data = json.dumps(event)
-                    yield f"event: {event['type']}\ndata: {data}\n\n".encode()
+                    head = f"event: {event['type']}\ndata: ".encode()
+                    yield head + _encoded(event) + b"\n\n"
                 case Text(text):
                     yield f"data: {text}\n\n".encode()
                 case Close():
@@ -149,7 +158,18 @@ class LoopbackHttp:
     async def post(
         self, url: str, headers: list[tuple[str, str]], body: bytes, within: float
     ) -> LoopbackAnswer:
-        return LoopbackAnswer(self.core.post(headers, body))
+        reply = self.core.request("POST", "/v1/responses", headers, body)
+        if reply.streamed or reply.finish is None:
+            return LoopbackAnswer(reply)
+        for _, action in reply.steps or ():
+            match action:
+                case Close() | Abort():
+                    raise ConnectionLost(None, sent=True)
+                case Wait(gate):
+                    await _opened(gate)
+                case Hang():
+                    await asyncio.Event().wait()
+        return LoopbackAnswer(reply.finish())
 
 
 class Stack:

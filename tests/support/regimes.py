@@ -25,7 +25,11 @@ _ROOMY = Bounds(anchors_per_session=512, anchors_unnamed=512, chains_per_session
 
 @dataclass(frozen=True, slots=True)
 class Regime:
-    """``exact``: nothing is forgotten or refused, so that the oracle can tell every reason."""
+    """``exact``: nothing is forgotten or refused, so that the oracle can tell every reason.
+
+    ``allowed``: reasons for which the policy lets an extendable chain be. ``uncompared``: fields
+    that it does not compare, as the oracle is shown them.
+    """
 
     name: str
     flavour: str = "openai"
@@ -33,13 +37,20 @@ class Regime:
     bounds: Bounds = _ROOMY
     exact: bool = True
     allowed: frozenset[str] = frozenset()
+    uncompared: dict[str, Any] = field(default_factory=dict)
 
 
 def choose(source: random.Random) -> Regime:
     flavour = source.choice(("openai", "openai", "codex", "azure"))
     chance = source.random()
-    if chance < 0.5:
+    if chance < 0.38:
         return Regime("plain", flavour)
+    if chance < 0.42:
+        return Regime("relaxed", flavour, Policy(tools="relaxed"), uncompared={"tools": None})
+    if chance < 0.5:
+        keeper = "azure" if flavour == "azure" else "openai"
+        allowed = frozenset({"store_unsupported"})
+        return Regime("store", keeper, Policy(continuation="store"), exact=False, allowed=allowed)
     if chance < 0.7:
         small = Bounds(
             sessions=source.choice((2, 5)),
@@ -69,6 +80,8 @@ def clients(regime: Regime) -> list[Client]:
     """A backend that stores nothing has only clients that say so."""
     if regime.flavour == "codex":
         return [client for client in CLIENTS if client.fields.get("store") is False]
+    if regime.name == "store":
+        return [client for client in CLIENTS if client.fields.get("store") is None]
     return list(CLIENTS)
 
 
