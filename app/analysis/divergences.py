@@ -26,9 +26,14 @@ EDITS: dict[str, str] = {
 
 def prefix_mismatch(row: TurnRow) -> str:
     """Where the history stopped being what the provider holds."""
+    return f"Sent in full: {where_parted(row)}."
+
+
+def where_parted(row: TurnRow) -> str:
+    """The same as a clause."""
     found = parted(row)
     more = "; more differs after it" if found.further else ""
-    return f"Sent in full: {_said(found)}{more}."
+    return f"{_said(found)}{more}"
 
 
 def _said(found: Parted) -> str:

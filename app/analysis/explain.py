@@ -118,6 +118,8 @@ def _told(row: TurnRow, sentence: str, advice: Advice | None) -> Why:
 
 
 def _advice(row: TurnRow, reason: str) -> Advice | None:
+    if reason == Reason.CONTINUATION_OFF and row.shadow_reason is not None:
+        reason = row.shadow_reason
     if reason == Reason.NON_INPUT_FIELDS_CHANGED:
         details = parted(row).details or [{"field": name} for name in row.changed_field_names]
         name = lookup.of_fields(details)
@@ -236,7 +238,15 @@ def _off(row: TurnRow) -> str:
         return f"{said}."
     if row.shadow_reason == Reason.OK:
         return f"{said}; it could have been continued."
-    return f"{said}; it could not have been continued either ({row.shadow_reason})."
+    return f"{said}; it could not have been continued either{_shadow(row, row.shadow_reason)}."
+
+
+def _shadow(row: TurnRow, reason: str) -> str:
+    if reason == Reason.NON_INPUT_FIELDS_CHANGED:
+        return f": {field_changes.what_changed(row)}"
+    if reason == Reason.PREFIX_MISMATCH:
+        return f": {divergences.where_parted(row)}"
+    return f" ({reason})"
 
 
 def _first(row: TurnRow) -> str:

@@ -25,15 +25,19 @@ _ONLY: dict[str, str] = {
 
 def fields_changed(row: TurnRow) -> str:
     """Which fields beside the input changed, and where the evidence tells, how."""
+    return f"Sent in full: {what_changed(row)}."
+
+
+def what_changed(row: TurnRow) -> str:
+    """The same as a clause."""
     found = parted(row)
     also = "" if found.index is None else "; the history changed too"
-    told = _sentences(found.details)
-    if told:
-        return f"Sent in full: {_list(told)}{also}."
+    if told := _sentences(found.details):
+        return f"{_list(told)}{also}"
     names = row.changed_field_names
     if not names:
-        return f"Sent in full: a setting of the request beside its input changed{also}."
-    return f"Sent in full: {_list(names)} changed{also}."
+        return f"a setting of the request beside its input changed{also}"
+    return f"{_list(names)} changed{also}"
 
 
 def _sentences(details: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -121,12 +121,36 @@ def test_a_request_too_large_tells_its_size():
     [
         (None, "continuation is off for it."),
         ("ok", "it could have been continued."),
-        ("prefix_mismatch", "could not have been continued either (prefix_mismatch)."),
+        ("no_baseline", "could not have been continued either (no_baseline)."),
+        (
+            "prefix_mismatch",
+            "either: the history is no longer what the provider holds.",
+        ),
+        (
+            "non_input_fields_changed",
+            "either: a setting of the request beside its input changed.",
+        ),
     ],
 )
 def test_an_observed_turn_tells_what_could_have_been(shadow, words):
     why = explain(full(Reason.CONTINUATION_OFF, shadow_reason=shadow))
     assert why.sentence.endswith(words)
+
+
+def test_an_observed_turn_tells_place_and_cause_of_what_could_not_have_been():
+    details = [{"field": "tools", "change": "reordered", "at": 1}]
+    why = explain(
+        full(
+            Reason.CONTINUATION_OFF,
+            shadow_reason="non_input_fields_changed",
+            evidence=json.dumps({"field_details": details}),
+        )
+    )
+    assert why.sentence.endswith("either: tools came in another order from number 2 on.")
+    assert "Sort the tools" in why.remedy
+    assert why.kind is WhyKind.EXPECTED
+    fine = explain(full(Reason.CONTINUATION_OFF, shadow_reason="ok"))
+    assert (fine.cause, fine.remedy) == (None, None)
 
 
 def test_an_importers_word_is_kept():
