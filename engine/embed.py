@@ -312,8 +312,7 @@ class ResponsesSession:
         turn that succeeds next; of several resets before it the first one's. May be called at any
         time, also during a turn. Frozen outputs are dropped, the agent's items never touched.
         """
-        if self._turn is not None:
-            self._driver.reset_epoch(self._tenant, self._upstream.name, self._who.name, reason)
+        self._driver.reset_epoch(self._tenant, self._upstream.name, self._who.name, reason)
 
     def _begin_epoch(self, credentials: tuple[str, ...]) -> None:
         """Drop what belongs to an epoch that has ended, or that the driver is about to end.

@@ -102,7 +102,7 @@ class Frozen:
         """The model has seen these items: the turn that sent them was answered."""
         self._waiting = applied.placeholders
         for key, spelling in applied.outputs.items():
-            self._seen.setdefault(key, spelling)
+            self._seen[key] = spelling
             self._seen.move_to_end(key)
         while len(self._seen) > self._limit:
             self._seen.popitem(last=False)

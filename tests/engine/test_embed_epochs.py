@@ -6,7 +6,7 @@ import pytest
 
 from engine.embed import EPOCH_TURNS
 from engine.errors import TurnFailed
-from engine.model import Status
+from engine.model import Kind, Status
 from engine.testing import Fail, function_call
 from tests.support.embedded import (
     CONTINUED,
@@ -127,3 +127,31 @@ async def test_the_age_of_a_connection_ends_its_epoch_and_its_frozen_outputs():
         rig.last.frozen_items,
     )
     assert same_as_held(rig)
+
+
+async def test_while_a_younger_connection_goes_on_so_do_its_frozen_outputs():
+    rig = Rig(function_call("f", "a"), "old chain", "young chain", "more")
+    await rig.turn(said("go"))
+    await rig.turn(gave("a", "seen"))
+    rig.clock.advance(30 * 60)
+    rig.history = rig.history[:3]
+    await rig.turn(said("another way"))
+    rig.history[2]["output"] = "moved"
+    rig.clock.advance(30 * 60)
+    await rig.turn(said("more"))
+    assert (CONTINUED, 1, "seen") == (rig.outcome, rig.last.frozen_items, rig.held[2]["output"])
+
+
+async def test_a_compaction_leaves_frozen_outputs_to_those_who_go_on_with_the_old_history():
+    rig = await looped("compacted", "more")
+    before = list(rig.history)
+    await rig.turn({"type": "compaction_trigger"})
+    assert (Kind.COMPACTION, False) == (rig.last.kind, rig.session.record(rig.history))
+    rig.history = before
+    rig.history[2]["output"] = "moved"
+    await rig.turn(said("go on"))
+    assert 1 == rig.last.frozen_items
+    rig.session.reset_epoch("compaction")
+    rig.history = [said("a summary")]
+    await rig.turn()
+    assert ("epoch_reset", "compaction") == (rig.last.reason, rig.last.epoch_reset_reason)

@@ -56,6 +56,7 @@ async def test_a_record_that_lacks_what_the_next_turn_lacks_too_is_told_with_its
     [
         lambda history: history.clear(),
         lambda history: history.pop(0),
+        lambda history: history.pop(),
         lambda history: history.__setitem__(0, said("edited")),
         lambda history: history.insert(1, said("inserted")),
         lambda history: history[1].update(arguments='{"a":1}'),
