@@ -64,7 +64,8 @@ def soak(seconds: float, jobs: int, path: Path, *, fresh: bool = False) -> int:
 
 
 def _quiet() -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for name in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(name, signal.SIG_IGN)
     gc.freeze()
     gc.disable()  # a sixth of the time; a run leaves little behind
 
@@ -117,6 +118,8 @@ def main() -> int:
     if given.seed is not None:
         steps = [int(step) for step in given.steps.split(",")] if given.steps else None
         return 1 if repeat(given.seed, steps) else 0
+    for name in (signal.SIGINT, signal.SIGTERM):  # also in the background, where one is ignored
+        signal.signal(name, signal.default_int_handler)
     return 1 if soak(given.seconds, given.jobs, given.state, fresh=given.fresh) else 0
 
 

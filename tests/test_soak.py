@@ -154,6 +154,22 @@ def test_totals_are_added_up_over_runs_and_an_interrupted_seed_is_run_again(tmp_
     assert Totals.read(path).turns == 0
 
 
+def test_an_interrupted_run_keeps_its_totals_and_runs_the_open_seed_again(tmp_path, monkeypatch):
+    path = tmp_path / "soak.json"
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr("tests.soak.wait", interrupted)
+        assert soak(5, 1, path) == 0
+    assert (Totals.read(path).open_seeds, Totals.read(path).seeds) == ([0], 0)
+    soak(0.5, 1, path)
+    after = Totals.read(path)
+    assert after.open_seeds == []
+    assert after.seeds == after.next_seed
+
+
 def test_the_totals_survive_their_file(tmp_path):
     totals = Totals()
     report = Report(turns=3, faults=["transcript: turn_1: x"])
