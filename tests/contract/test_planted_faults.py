@@ -252,6 +252,102 @@ async def test_a_planted_fault_is_named_by_place_and_cause(name):
     assert WhyKind.BREAK is why.kind
 
 
+# The same faults where clients put them elsewhere, and several at once.
+
+
+LISTED = {"type": "additional_tools", "role": "developer", "tools": TOOLS}
+SYSTEM = {"role": "developer", "content": [{"type": "input_text", "text": INSTRUCTIONS}]}
+
+
+async def after_leading_items(plant: Callable[[list[Any]], list[Any]]) -> tuple[TurnRow, Why]:
+    """Tools and instructions stand in the history, as with clients of small requests."""
+    stack = Stack(make_core(replies=["One.", "Two.", "Three."]), POLICY)
+    body = {**FIRST, "input": [LISTED, SYSTEM, user("First question.")]}
+    for name in ("tools", "instructions"):
+        del body[name]
+    for question in ("Second question.", "Third question."):
+        events = await stack.turn(body)
+        body["input"] = [*body["input"], *events[-1]["response"]["output"], user(question)]
+    body["input"] = plant(copy.deepcopy(body["input"]))
+    await stack.turn(body)
+    row = to_row(stack.last, gateway_version=None)
+    return row, explain(row)
+
+
+def later_in_the_history(items):
+    items[1]["content"][0]["text"] = INSTRUCTIONS.replace("08:39:22", "08:41:07")
+    return items
+
+
+def shuffled_in_the_history(items):
+    items[0]["tools"] = [TOOLS[0], TOOLS[2], TOOLS[1]]
+    return items
+
+
+@pytest.mark.parametrize(
+    ("plant", "sentence", "cause"),
+    [
+        (lambda items: items, None, None),
+        (later_in_the_history,
+         "item 2 (message:developer) has another date or time at /content/0/text, line 3, character 57.",
+         "The instructions hold a time"),
+        (shuffled_in_the_history,
+         "item 1 (additional_tools) has its list in another order at /tools/1", "comes from a map or a set"),
+        (lambda items: [*items[:2], *items[4:]],
+         "the beginning of the history was dropped (2 items).", "drops its oldest items"),
+        (lambda items: [*items[:2], user("In short: all is well."), *items[5:]],
+         "from item 3 (message:user) on, 3 items were replaced by 1.", "condensed into a summary"),
+        (lambda items: [*items[:4], user("Second question, and more."), *items[5:-1]],
+         "item 5 (message:user) was lengthened at /content/0/text, character 16", "An old message was edited"),
+        (lambda items: [*items[:5], user("Never mind.")],
+         "item 6 (message:assistant) was removed from the history.", "leaves out a message of the model"),
+        (lambda items: items[:5],
+         "the history is 1 item shorter than what the provider holds.", "went back to an earlier point"),
+        (lambda items: [*items[:3], SYSTEM, user("Other."), *items[3:]],
+         "2 new items (message:developer) were inserted before item 4 (message:assistant) of the history.",
+         "puts a note"),
+    ],
+)  # fmt: skip
+async def test_leading_items_and_whole_histories_are_told_as_well(plant, sentence, cause):
+    row, why = await after_leading_items(plant)
+    if sentence is None:
+        assert ("ws_incremental", "ok") == (row.mode, row.reason)
+        return
+    assert ("ws_full", "prefix_mismatch") == (row.mode, row.reason)
+    assert why.sentence.startswith(f"Sent in full: {sentence}")
+    assert cause in why.cause
+
+
+async def test_definitions_in_the_history_are_told_by_the_name_of_the_tool():
+    row, _ = await after_leading_items(shuffled_in_the_history)
+    (detail,) = row.evidence_object["field_details"]
+    assert {"field": "tools", "item": 0, "change": "reordered", "at": 1, "moved": 2} == detail
+
+
+async def test_two_faults_at_once_are_told_at_the_first_and_as_more():
+    def both(body):
+        trimmed(body)
+        dropped(body)
+
+    row, why = await after(both)
+    assert (REASONING, "removed", True) == (
+        row.diverged_at, row.diverged_class, row.evidence_object["further"],
+    )  # fmt: skip
+    assert why.sentence == (
+        "Sent in full: item 2 (reasoning) was removed from the history; more differs after it."
+    )
+
+    def field_too(body):
+        dropped(body)
+        more_effort(body)
+
+    row, why = await after(field_too)
+    assert ("non_input_fields_changed", REASONING) == (row.reason, row.diverged_at)
+    assert why.sentence == (
+        "Sent in full: reasoning/effort changed from low to high; the history changed too."
+    )
+
+
 async def test_each_fault_has_a_fingerprint_of_its_own_that_a_second_session_shares():
     first = {name: (await after(fault.plant))[0].fingerprint for name, fault in FAULTS.items()}
     second = {name: (await after(fault.plant))[0].fingerprint for name, fault in FAULTS.items()}

@@ -220,6 +220,16 @@ def test_changed_fields_tell_their_cause_by_detail_or_by_name():
     assert explain(full(Reason.NON_INPUT_FIELDS_CHANGED)).cause is None
 
 
+def test_tools_in_the_history_have_the_causes_of_tools():
+    evidence = {"kind_before": "additional_tools", "path": "/tools/1", "nature": "reordered"}
+    columns = {"diverged_class": "edited", "diverged_at": 0}
+    plain = explain(full(Reason.PREFIX_MISMATCH, evidence=json.dumps(evidence), **columns))
+    assert plain.cause == "The list of tools in the history changed."
+    evidence["field_details"] = [{"field": "tools", "item": 0, "change": "reordered", "at": 1}]
+    told = explain(full(Reason.PREFIX_MISMATCH, evidence=json.dumps(evidence), **columns))
+    assert "Sort the tools" in told.remedy
+
+
 def test_a_break_without_evidence_has_no_cause():
     why = explain(full(Reason.PREFIX_MISMATCH))
     assert (None, None) == (why.cause, why.remedy)
