@@ -77,16 +77,19 @@ def _check_text(what: str, value: str) -> None:
         raise ValueError(f"{what} must be printable ASCII, without spaces around it")
 
 
+_PLAIN = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+_ESCAPED = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+
+
 def encode(value: object) -> Raw:
     """A JSON value as it is sent: compact, and the same bytes for the same value.
 
     Raises ``TypeError`` or ``ValueError`` for what is no JSON.
     """
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     try:
-        return Raw(text.encode())
+        return Raw(_PLAIN.encode(value).encode())
     except UnicodeEncodeError:  # a lone surrogate can only be sent as its escape
-        return Raw(json.dumps(value, separators=(",", ":"), allow_nan=False).encode())
+        return Raw(_ESCAPED.encode(value).encode())
 
 
 def fields_of(request: Mapping[str, object], identity: str) -> dict[str, Raw]:

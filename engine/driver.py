@@ -109,10 +109,8 @@ class Driver:
     def cool(
         self, tenant: str, upstream: str, session: str, anchor: Anchor, cause: ColdCause
     ) -> None:
-        """Let nothing continue an anchor; a connection that holds it as its latest is closed."""
-        if anchor.chain is None:
-            anchor.cool(cause)
-        else:
+        """Let nothing continue an anchor; the connection that holds it as its latest is closed."""
+        if anchor.chain is not None:
             scope = self.sessions.scope_of(tenant, upstream, session)
             self._keeper.retire(scope, anchor.chain, cause)
 

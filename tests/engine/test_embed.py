@@ -343,6 +343,16 @@ async def test_turns_of_one_message_of_the_user_are_one_group():
     assert (first, True) == (second, rig.last.turn_group != first)
 
 
+async def test_a_new_epoch_and_another_account_begin_a_group_of_their_own():
+    keys = iter("aab")
+    rig = Rig(function_call("f", "a"), function_call("f", "b"), api_key=lambda: next(keys))
+    await rig.turn(said("go"))
+    rig.session.reset_epoch("summarize")
+    await rig.turn(gave("a"))
+    await rig.turn(gave("b"))
+    assert 3 == len({facts.turn_group for facts in rig.facts})
+
+
 async def test_nobody_has_to_listen():
     rig = Rig()
     rig.session = session(rig.upstream, on_turn=None)

@@ -37,6 +37,7 @@ async def test_a_record_that_lacks_an_output_item_makes_the_answer_cold():
     await rig.turn(said("two"))
     assert ("ws_full", "output_conflict") == rig.outcome
     assert [0, 1] == [sent.connection for sent in rig.upstream.sent]
+    assert [True, False] == [connection.closed for connection in rig.upstream._connections]
     assert same_as_held(rig)
     await rig.turn(said("three"))
     assert CONTINUED == rig.outcome
