@@ -129,7 +129,8 @@ HISTORY: dict[str, Advice] = {
         "Build them once when the session begins, and append what changes as a new message.",
     ),
     "output_shortened": Advice(
-        "The output of an old tool call was cut or summarized to save room.",
+        "The output of an old tool call was cut or summarized to save room, or lost a note that "
+        "moves to the newest one.",
         "Cut an output before it is first sent, and leave it then; or summarize in large steps and "
         f"announce it with the header {_SUMMARIZE}.",
     ),

@@ -6,7 +6,6 @@ and the sentence, the cause and the remedy are those of the fault.
 
 from __future__ import annotations
 
-import copy
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -14,54 +13,22 @@ from typing import Any
 
 import pytest
 
-from app.analysis.explain import Why, WhyKind, explain
-from app.demo.provider.replies import function_call, message, reasoning
-from app.ledger.facts import to_row
-from app.ledger.rows import TurnRow
-from engine.model import Policy
-from tests.support.loopback import Stack
-from tests.support.provider import MODEL, make_core, user
-
-ROWS = ["alpha", "bravo", "charlie"]
-OUTPUT = json.dumps({"_meta": {"tokens_left": 41_200}, "rows": ROWS})
-LONG = "\n".join(f"line {n}: nothing of note was found here" for n in range(200))
-ANSWER = "There are three rows. "
-INSTRUCTIONS = "You are careful.\nYou answer briefly.\nNow: 2026-11-30T08:39:22Z\nBe kind."
-TOOLS = [
-    {"type": "function", "name": name, "description": f"To {name}.", "parameters": {}}
-    for name in ("apply_patch", "exec_command", "look_up")
-]
-FIRST = {
-    "model": MODEL,
-    "store": False,
-    "stream": True,
-    "instructions": INSTRUCTIONS,
-    "reasoning": {"effort": "low"},
-    "tools": TOOLS,
-    "input": [user("Count the rows, please.\nToday is a good day.")],
-}
-POLICY = Policy(visible_keys=("_meta", "paths"))
-
-
-async def before_the_fault() -> tuple[Stack, dict[str, Any]]:
-    """Four answered items after the first message, and the request that would go on from them."""
-    calls = [function_call("exec_command", {"paths": ["src", "docs"], "depth": 2}, "call_1"),
-             function_call("look_up", {"word": "row"}, "call_2")]  # fmt: skip
-    replies = [[reasoning("gAAAA", ["Counting."]), *calls], [message(ANSWER)], "Yes."]
-    stack = Stack(make_core(replies=replies), POLICY)
-    events = await stack.turn(FIRST)
-    outputs = [
-        {"type": "function_call_output", "call_id": "call_1", "output": OUTPUT},
-        {"type": "function_call_output", "call_id": "call_2", "output": LONG},
-    ]
-    second = {**FIRST, "input": [*FIRST["input"], *events[-1]["response"]["output"], *outputs]}
-    events = await stack.turn(second)
-    history = [*second["input"], *events[-1]["response"]["output"], user("Are you sure?")]
-    return stack, copy.deepcopy({**second, "input": history})
-
-
-# What stands where in the history of the third request.
-USER, REASONING, CALL, OUT, LONG_OUT, MESSAGE = 0, 1, 2, 4, 5, 6
+from app.analysis.explain import WhyKind
+from tests.support.planted import (
+    ANSWER,
+    CALL,
+    INSTRUCTIONS,
+    LONG,
+    LONG_OUT,
+    MESSAGE,
+    OUT,
+    REASONING,
+    ROWS,
+    TOOLS,
+    USER,
+    after,
+)
+from tests.support.provider import MODEL, user
 
 
 @dataclass
@@ -213,14 +180,6 @@ FAULTS = {
 }  # fmt: skip
 
 
-async def after(plant: Callable[[dict[str, Any]], None]) -> tuple[TurnRow, Why]:
-    stack, body = await before_the_fault()
-    plant(body)
-    await stack.turn(body)
-    row = to_row(stack.last, gateway_version=None)
-    return row, explain(row)
-
-
 async def test_without_a_fault_the_conversation_goes_on():
     row, why = await after(lambda body: None)
     assert ("ws_incremental", "ok", None) == (row.mode, row.reason, row.evidence)
@@ -250,102 +209,6 @@ async def test_a_planted_fault_is_named_by_place_and_cause(name):
     assert fault.cause in why.cause
     assert fault.remedy in why.remedy
     assert WhyKind.BREAK is why.kind
-
-
-# The same faults where clients put them elsewhere, and several at once.
-
-
-LISTED = {"type": "additional_tools", "role": "developer", "tools": TOOLS}
-SYSTEM = {"role": "developer", "content": [{"type": "input_text", "text": INSTRUCTIONS}]}
-
-
-async def after_leading_items(plant: Callable[[list[Any]], list[Any]]) -> tuple[TurnRow, Why]:
-    """Tools and instructions stand in the history, as with clients of small requests."""
-    stack = Stack(make_core(replies=["One.", "Two.", "Three."]), POLICY)
-    body = {**FIRST, "input": [LISTED, SYSTEM, user("First question.")]}
-    for name in ("tools", "instructions"):
-        del body[name]
-    for question in ("Second question.", "Third question."):
-        events = await stack.turn(body)
-        body["input"] = [*body["input"], *events[-1]["response"]["output"], user(question)]
-    body["input"] = plant(copy.deepcopy(body["input"]))
-    await stack.turn(body)
-    row = to_row(stack.last, gateway_version=None)
-    return row, explain(row)
-
-
-def later_in_the_history(items):
-    items[1]["content"][0]["text"] = INSTRUCTIONS.replace("08:39:22", "08:41:07")
-    return items
-
-
-def shuffled_in_the_history(items):
-    items[0]["tools"] = [TOOLS[0], TOOLS[2], TOOLS[1]]
-    return items
-
-
-@pytest.mark.parametrize(
-    ("plant", "sentence", "cause"),
-    [
-        (lambda items: items, None, None),
-        (later_in_the_history,
-         "item 2 (message:developer) has another date or time at /content/0/text, line 3, character 57.",
-         "The instructions hold a time"),
-        (shuffled_in_the_history,
-         "item 1 (additional_tools) has its list in another order at /tools/1", "comes from a map or a set"),
-        (lambda items: [*items[:2], *items[4:]],
-         "the beginning of the history was dropped (2 items).", "drops its oldest items"),
-        (lambda items: [*items[:2], user("In short: all is well."), *items[5:]],
-         "from item 3 (message:user) on, 3 items were replaced by 1.", "condensed into a summary"),
-        (lambda items: [*items[:4], user("Second question, and more."), *items[5:-1]],
-         "item 5 (message:user) was lengthened at /content/0/text, character 16", "An old message was edited"),
-        (lambda items: [*items[:5], user("Never mind.")],
-         "item 6 (message:assistant) was removed from the history.", "leaves out a message of the model"),
-        (lambda items: items[:5],
-         "the history is 1 item shorter than what the provider holds.", "went back to an earlier point"),
-        (lambda items: [*items[:3], SYSTEM, user("Other."), *items[3:]],
-         "2 new items (message:developer) were inserted before item 4 (message:assistant) of the history.",
-         "puts a note"),
-    ],
-)  # fmt: skip
-async def test_leading_items_and_whole_histories_are_told_as_well(plant, sentence, cause):
-    row, why = await after_leading_items(plant)
-    if sentence is None:
-        assert ("ws_incremental", "ok") == (row.mode, row.reason)
-        return
-    assert ("ws_full", "prefix_mismatch") == (row.mode, row.reason)
-    assert why.sentence.startswith(f"Sent in full: {sentence}")
-    assert cause in why.cause
-
-
-async def test_definitions_in_the_history_are_told_by_the_name_of_the_tool():
-    row, _ = await after_leading_items(shuffled_in_the_history)
-    (detail,) = row.evidence_object["field_details"]
-    assert {"field": "tools", "item": 0, "change": "reordered", "at": 1, "moved": 2} == detail
-
-
-async def test_two_faults_at_once_are_told_at_the_first_and_as_more():
-    def both(body):
-        trimmed(body)
-        dropped(body)
-
-    row, why = await after(both)
-    assert (REASONING, "removed", True) == (
-        row.diverged_at, row.diverged_class, row.evidence_object["further"],
-    )  # fmt: skip
-    assert why.sentence == (
-        "Sent in full: item 2 (reasoning) was removed from the history; more differs after it."
-    )
-
-    def field_too(body):
-        dropped(body)
-        more_effort(body)
-
-    row, why = await after(field_too)
-    assert ("non_input_fields_changed", REASONING) == (row.reason, row.diverged_at)
-    assert why.sentence == (
-        "Sent in full: reasoning/effort changed from low to high; the history changed too."
-    )
 
 
 async def test_each_fault_has_a_fingerprint_of_its_own_that_a_second_session_shares():
