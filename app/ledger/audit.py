@@ -13,14 +13,14 @@ from __future__ import annotations
 
 import json
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple, TypeAlias
 
-from sqlalchemy import ColumnElement, Engine, func, or_, select, tuple_
+from sqlalchemy import ColumnElement, Engine, select
 
-from app.ledger.conditions import where
+from app.ledger import queries
 from app.ledger.filters import Filter
 from app.ledger.models import turns
 from engine.model import Mode
@@ -29,7 +29,7 @@ c = turns.c
 CHUNK = 1_000
 PENDING = 500
 """Rows that wait for their predecessor to be looked up, together."""
-REMEMBERED = 20_000
+REMEMBERED = 50_000
 """Answers whose baseline is remembered: those after which nothing came for long are looked up."""
 _INCREMENTAL = [str(mode) for mode in Mode if mode.incremental]
 
@@ -172,16 +172,17 @@ def audit(
     """Verify the rows of a view; every incremental turn that is not verified is yielded.
 
     ``result`` is counted up as the findings are taken. Predecessors are found wherever they are,
-    in the view or not. Memory does not grow with the ledger: rows are read in chunks, session by
-    session, and of the answers only the last ``REMEMBERED`` digests are kept.
+    in the view or not. Memory does not grow with the ledger: rows are read in chunks, oldest first,
+    and of the answers only the last ``REMEMBERED`` digests are kept.
     """
     recent = Recent(REMEMBERED)
     pending: list[Continued] = []
-    for chunk in _chunks(engine, view):
-        for turn, answered, incremental in chunk:
-            if answered is not None:
-                recent.add(answered)
-            if not incremental:
+    for chunk in queries.stream(engine, view, columns=_READ, chunk=CHUNK):
+        for *known, response_id, baseline, mode in chunk:
+            turn = Continued(*known)
+            if response_id is not None:
+                recent.add(Answered(turn.tenant, turn.upstream, response_id, baseline))
+            if mode not in _INCREMENTAL:
                 continue
             if turn.prefix_digest is not None and recent.holds(turn):
                 result.verdicts[Verdict.VERIFIED] += 1
@@ -236,63 +237,7 @@ def _predecessors(engine: Engine, asked: Sequence[Continued]) -> dict[str, list[
     return found
 
 
-_Row: TypeAlias = tuple[Continued, Answered | None, bool]
-
-
-def _chunks(engine: Engine, view: Filter) -> Iterator[list[_Row]]:
-    """The view's rows, session by session, oldest first; those written meanwhile do not mix in.
-
-    Each chunk is a short transaction of its own, as in an export.
-    """
-    with engine.connect() as connection:
-        newest: int | None = connection.execute(select(func.max(c.id))).scalar_one()
-    if newest is None:
-        return
-    place = (c.session_key, c.started_at, c.id)
-    query = (
-        select(
-            c.turn_id,
-            c.session,
-            c.session_key,
-            c.tenant,
-            c.upstream,
-            c.previous_response_id,
-            c.prefix_digest,
-            c.response_id,
-            c.baseline_digest,
-            c.mode,
-            c.started_at,
-            c.id,
-        )
-        .where(where(view), c.id <= newest)
-        .where(or_(c.mode.in_(_INCREMENTAL), c.response_id.is_not(None)))
-        .order_by(*place)
-        .limit(CHUNK)
-    )
-    here = query
-    while True:
-        with engine.connect() as connection:
-            records = connection.execute(here).all()
-        if records:
-            yield list(_read(records))
-        if len(records) < CHUNK:
-            return
-        last = records[-1]
-        here = query.where(tuple_(*place) > tuple_(last.session_key, last.started_at, last.id))
-
-
-def _read(records: Iterable[Sequence[object]]) -> Iterator[_Row]:
-    for record in records:
-        *known, response_id, baseline, mode, _started, _id = record
-        turn = Continued(*known)  # type: ignore[arg-type]  # as selected
-        answered = None
-        if response_id is not None:
-            answered = Answered(turn.tenant, turn.upstream, str(response_id), _text(baseline))
-        yield turn, answered, mode in _INCREMENTAL
-
-
-def _text(value: object) -> str | None:
-    return None if value is None else str(value)
+_READ = (*Continued._fields, "response_id", "baseline_digest", "mode")
 
 
 def line(finding: Finding, form: str) -> str:

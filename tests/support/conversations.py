@@ -19,7 +19,7 @@ from engine.driver import Answer
 from engine.model import Status
 from tests.support import edits, regimes
 from tests.support.agents import Agent, taken
-from tests.support.judge import Judge, Logical, Report, Sent
+from tests.support.judge import FLAWS, Judge, Logical, Report, Sent
 from tests.support.loopback import Stack
 from tests.support.model import Model
 from tests.support.provider import Now, make_core
@@ -387,8 +387,10 @@ class Conversations:
         if self.random.random() > 0.12:
             return None
         name, fault = self.random.choice(regimes.FAULTS)
-        if name == "empty_terminal" and agent.transport == "http":
-            return None  # nobody could know what the provider holds then
+        if agent.transport == "http" and (
+            name == "empty_terminal" or (self.regime.name == "store" and name in FLAWS)
+        ):
+            return None  # there is but the one list: nobody could know what the provider holds
         self.core.faults.on_request(*fault())
         return name
 
