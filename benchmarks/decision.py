@@ -33,7 +33,7 @@ from engine.request import Request, own_copy, split
 
 KEY = b"benchmark"
 SIZES = (100_000, 1_000_000, 10_000_000)
-ASKER = Asker(None, b"h", KEY)
+ASKER, POLICY, EPOCH = Asker(None, b"h", KEY), Policy(), Epoch()
 _raws = msgspec.json.Decoder(list[Raw])
 
 
@@ -181,7 +181,7 @@ def all_respelled(case: Case) -> bytes:
 
 def planned(anchor: Anchor, body: bytes) -> tuple[Request, Plan]:
     request = split(body, known((anchor,)))
-    return request, decide([anchor], request, Policy(), Epoch(), ASKER)
+    return request, decide([anchor], request, POLICY, EPOCH, ASKER)
 
 
 def continued(anchor: Anchor, body: bytes) -> bytes:

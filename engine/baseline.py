@@ -134,6 +134,9 @@ class Odd(NamedTuple):
     received: bool
 
 
+_AS_SPELLED = Odd(None, received=False)
+
+
 class Baseline(Sequence[HeldItem]):
     """All items that the provider holds: those of one body, then those that came after it.
 
@@ -141,7 +144,8 @@ class Baseline(Sequence[HeldItem]):
     """
 
     __slots__ = (
-        "__weakref__", "_count", "_former", "_made", "_successor", "more", "odd", "spelling",
+        "__weakref__", "_count", "_former", "_made", "_odd_at", "_successor", "more", "odd",
+        "spelling",
     )  # fmt: skip
 
     def __init__(
@@ -152,7 +156,8 @@ class Baseline(Sequence[HeldItem]):
     ) -> None:
         self.spelling, self.odd, self.more = spelling, odd, more
         self._count = (0 if spelling is None else spelling.count) + len(more)
-        self._made: tuple[HeldItem, ...] | None = None
+        self._made: dict[int, HeldItem] = {}
+        self._odd_at: dict[int, Odd] | None = None
         self._successor: Baseline | None = None
         self._former: ReferenceType[Baseline] | None = None
 
@@ -164,53 +169,47 @@ class Baseline(Sequence[HeldItem]):
     @overload
     def __getitem__(self, index: slice) -> tuple[HeldItem, ...]: ...
     def __getitem__(self, index: int | slice) -> HeldItem | tuple[HeldItem, ...]:
-        ahead = self._count - len(self.more)
         if isinstance(index, slice):
-            start, stop, step = index.indices(self._count)
-            if step == 1 and start >= ahead:
-                return self.more[start - ahead : max(0, stop - ahead)]
-        else:
-            at = index + self._count if index < 0 else index
-            if at >= ahead:
-                return self.more[at - ahead]
-        return self._all()[index]
+            return tuple(map(self._item, range(*index.indices(self._count))))
+        at = index + self._count if index < 0 else index
+        if not 0 <= at < self._count:
+            raise IndexError(index)
+        return self._item(at)
 
     def __iter__(self) -> Iterator[HeldItem]:
-        return iter(self._all())
+        return map(self._item, range(self._count))
 
-    def _all(self) -> tuple[HeldItem, ...]:
-        if self._made is not None:
-            return self._made
-        last = self._last()
-        if last is not self:
-            return (*last,)[: self._count]
-        made = []
-        if self.spelling is not None:
-            raws = self.spelling.items()
-            made = [HeldItem(raw, received=False) for raw in raws]
-            for index, (held, received) in self.odd:
-                made[index] = HeldItem(
-                    raws[index] if held is None else held, received=received, echo=raws[index]
-                )
-        self._made = (*made, *self.more)
-        return self._made
+    def _item(self, index: int) -> HeldItem:
+        """The item, made at first sight, so that what it knows of itself is worked out once."""
+        if self._successor is not None:
+            return self.newest()[index]
+        at = index - (self._count - len(self.more))
+        if at >= 0:
+            return self.more[at]
+        made = self._made.get(index)
+        if made is None:
+            assert self.spelling is not None
+            echo = self.spelling.items()[index]
+            if self._odd_at is None:
+                self._odd_at = dict(self.odd)
+            held, received = self._odd_at.get(index, _AS_SPELLED)
+            made = HeldItem(echo if held is None else held, received=received, echo=echo)
+            self._made[index] = made
+        return made
 
-    def echoes(self) -> list[Raw]:
-        """The client's spelling of each item."""
-        last = self._last()
-        if last is not self:
-            return last.echoes()[: self._count]
-        raws = [] if self.spelling is None else self.spelling.items()
-        return [*raws, *(item.echo for item in self.more)]
+    def echoes(self, start: int = 0) -> list[Raw]:
+        """The client's spelling of each item from ``start`` on."""
+        if self._successor is not None:
+            return self.newest().echoes(start)[: self._count - start]
+        ahead = self._count - len(self.more)
+        echoes = [item.echo for item in self.more[max(0, start - ahead) :]]
+        if self.spelling is not None and start < ahead:
+            return [*self.spelling.items()[start:], *echoes]
+        return echoes
 
     @property
     def is_superseded(self) -> bool:
         return self._successor is not None
-
-    @property
-    def is_made(self) -> bool:
-        """Whether looking at each item costs no reading of the body."""
-        return self.spelling is None or self._made is not None
 
     @property
     def size(self) -> int:
@@ -223,7 +222,8 @@ class Baseline(Sequence[HeldItem]):
             total += sum(len(memoryview(raw)) for raw in around)
         return total
 
-    def _last(self) -> Baseline:
+    def newest(self) -> Baseline:
+        """The baseline that holds these items now."""
         last = self
         while last._successor is not None:
             last = last._successor
@@ -243,7 +243,7 @@ class Baseline(Sequence[HeldItem]):
         if not successor.begins_with(self):
             return
         self._successor, self.spelling, self.odd, self.more = successor, None, (), ()
-        self._made = None
+        self._made, self._odd_at = {}, None
 
 
 def grown(known: Sequence[HeldItem], now: Sequence[Raw], outputs: Iterable[Raw]) -> Baseline:
@@ -283,14 +283,17 @@ def _names(now: Sequence[Raw], known: Sequence[HeldItem]) -> bool:
 
 def _oddities(known: Sequence[HeldItem], now: Sequence[Raw]) -> tuple[tuple[int, Odd], ...]:
     first = proven(known, now)
-    odd = known.odd if first and isinstance(known, Baseline) else ()
+    # Those of the items that were looked at are worked out anew.
+    odd = known.odd if isinstance(known, Baseline) else ()
+    if first < (odd[-1][0] + 1 if odd else 0):
+        odd = tuple(entry for entry in odd if entry[0] < first)
     pairs = zip(known[first:], now[first:], strict=False)
     more = ((index, held.odd(item)) for index, (held, item) in enumerate(pairs, first))
     return (*odd, *((index, entry) for index, entry in more if entry is not None))
 
 
 def proven(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
-    """How many of the first items are the same without looking at one of them."""
+    """How many of the first items are known to be the same without looking at one of them."""
     if not isinstance(known, Baseline) or not isinstance(now, Items):
         return 0
     if now.base is known:
@@ -301,13 +304,13 @@ def proven(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
 def matched(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
     """How many of the baseline's items a request repeats, from the first on."""
     length = min(len(known), len(now))
-    index = proven(known, now)
-    if index == 0 and isinstance(known, Baseline):
-        # Most that is spelled anew has most items as they were: those are passed over in one go.
-        differs = map(ne, known.echoes(), now)
-        index = next((i for i, differ in enumerate(differs) if differ), length)
-    for held, item in zip(known[index:length], now[index:length], strict=True):
-        if held.difference(item) is not None:
-            return index
-        index += 1
-    return index
+    start = proven(known, now)
+    if start >= length:
+        return length
+    echoes = known.echoes(start) if isinstance(known, Baseline) else [i.echo for i in known]
+    sent = now[start:length]
+    # Most that is spelled anew has most items as they were: those are passed over in one go.
+    for index, is_other in enumerate(map(ne, echoes, sent)):
+        if is_other and known[start + index].difference(sent[index]) is not None:
+            return start + index
+    return length

@@ -81,9 +81,10 @@ class Anchor:
 
     def is_proven(self, request_items: Sequence[Raw]) -> bool:
         """Whether a body need not be read to say how many items the request repeats."""
-        return not isinstance(self.items, Baseline) or (
-            baseline.proven(self.items, request_items) > 0
-        )
+        held = self.items
+        if not isinstance(held, Baseline):
+            return True
+        return baseline.proven(held, request_items) >= len(held) - len(held.more) > 0
 
 
 def known(anchors: Iterable[Anchor]) -> list[Known]:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from engine import divergence, items
-from engine.chain import Anchor, Chain, ChainState, Epoch, HeldItem
+from engine import divergence
+from engine.chain import Anchor, Chain, ChainState, Epoch
+from engine.echoes import most_echoed
 from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Evidence, Policy, Reason
 from engine.request import Request, changed_fields
 
@@ -89,7 +90,7 @@ def _explain(
 ) -> Plan:
     """Why the request goes in full: what it was compared with, and where the two part."""
     known = [anchor for anchor in anchors if not anchor.opaque]
-    compared = most_echoed(known, request)
+    compared = most_echoed(known, request.items)
     if compared is None:
         # A reset leaves nothing to compare by intent: it is the reason, not a missing baseline.
         if epoch.pending is not None and (known or epoch.pending == EpochReason.COMPACTION):
@@ -137,44 +138,3 @@ def _state_of(anchor: Anchor, asker: Asker) -> tuple[Reason, str | None]:
     if anchor.chain.leased_by not in (None, asker.socket):
         return Reason.CHAIN_BUSY, "leased"
     return Reason.CONNECTION_LOST, "handshake_changed"
-
-
-def most_echoed(anchors: Iterable[Anchor], request: Request) -> Anchor | None:
-    """The anchor of which the request echoes the most model-made items; ties: the most recent.
-
-    None where it echoes no item of any.
-    """
-    sent: dict[bytes, set[str | None]] = {}
-    for value in _model_made(request):
-        digest, id_ = items.echo_key(value)
-        sent.setdefault(digest, set()).add(id_)
-    if not sent:
-        return None
-
-    def echoed(held: HeldItem) -> bool:
-        digest, id_ = held.echo_key
-        ids = sent.get(digest, ())
-        return bool(ids) and (id_ is None or None in ids or id_ in ids)
-
-    # Anchors come in the order in which they were committed; of equals the last one wins.
-    best, most = None, 1
-    for anchor in anchors:
-        count = sum(echoed(held) for held in anchor.items if held.model_made)
-        if count >= most:
-            best, most = anchor, count
-    return best
-
-
-def _model_made(request: Request) -> Iterable[object]:
-    for raw in request.items:
-        try:
-            value = items.parse(raw)
-        except (ValueError, RecursionError):
-            continue
-        if items.made_by_model(value) or _is_echoed_output(value):
-            yield value
-
-
-def _is_echoed_output(value: object) -> bool:
-    """Output items of kinds that only the provider makes look like history of unknown kind."""
-    return isinstance(value, dict) and value.get("type") not in (None, "message")

@@ -8,18 +8,21 @@ read.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple, Protocol, overload
 
 import msgspec
 from msgspec import Raw
 
 _array = msgspec.json.Decoder(list[Raw])
+_BLOCK = 1 << 16
 _ENDS_A_TOKEN = frozenset((b",", b"]", b" ", b"\t", b"\n", b"\r"))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Spelling:
     """A body that was read, and where its list of items stands in it. Offsets are in bytes."""
 
@@ -35,6 +38,7 @@ class Spelling:
     """The fields before ``input``, in memory of their own; so are those in ``tail``."""
     tail: Mapping[str, Raw]
     """The fields after it."""
+    _cut: list[Raw] | None = field(default=None, init=False, repr=False)
 
     def begins(self, body: bytes) -> bool:
         """Whether a body has the same bytes up to the end of the last item."""
@@ -49,8 +53,46 @@ class Spelling:
         return not self.count or body[after : after + 1] in _ENDS_A_TOKEN
 
     def items(self) -> list[Raw]:
-        """All items, as slices of the body."""
-        return _array.decode(memoryview(self.body)[self.start - 1 : self.close])
+        """All items, as slices of the body, cut out once."""
+        if self._cut is None:
+            self._cut = _array.decode(memoryview(self.body)[self.start - 1 : self.close])
+        return self._cut
+
+    def shared(self, body: bytes) -> tuple[int, int]:
+        """How many items a body with the same beginning has in common, and where the last ends."""
+        same = _same_bytes(self.body, body, self.end)
+        if same <= self.start:
+            return 0, self.start
+        ends = self._ends()
+        # The byte behind an item has to be the same, too: a number may go on.
+        count = bisect_left(ends, same)
+        return count, ends[count - 1] if count else self.start
+
+    def _ends(self) -> list[int]:
+        """Where each item ends, if all are parted in the same way; else nothing."""
+        raws = self.items()
+        text = memoryview(self.body)[self.start : self.end]
+        for gap in (b",", b", "):
+            joined = gap.join(raws)
+            if len(joined) == len(text) and self.body.startswith(joined, self.start):
+                lengths = (len(memoryview(raw)) + len(gap) for raw in raws)
+                return list(accumulate(lengths, initial=self.start - len(gap)))[1:]
+        return []
+
+
+def _same_bytes(one: bytes, other: bytes, most: int) -> int:
+    """How many bytes from the start are the same, up to ``most``."""
+    view, same, step = memoryview(one), 0, _BLOCK
+    most = min(most, len(one), len(other))
+    while same < most:
+        upto = min(same + step, most)
+        if other.startswith(view[same:upto], same):
+            same = upto
+        elif step == 1:
+            break
+        else:
+            step = max(1, (upto - same) // 2)
+    return same
 
 
 class Known(NamedTuple):
@@ -71,8 +113,8 @@ class Items(Sequence[Raw]):
     """The items of a request. Those that are proven already are cut out only if asked for.
 
     ``spelling`` is where all of them stand in the request's body, None where they do not stand in
-    one list of it. ``proven`` is the older body that holds all but the ``rest``; ``base`` is the
-    baseline that the client named instead of repeating it.
+    one list of it. ``proven`` is the older body that begins with all but the ``rest``; ``base`` is
+    the baseline that the client named instead of repeating it.
     """
 
     __slots__ = ("_ahead", "_whole", "base", "proven", "rest", "spelling")
@@ -83,15 +125,12 @@ class Items(Sequence[Raw]):
         *,
         spelling: Spelling | None = None,
         proven: Spelling | None = None,
+        ahead: int = 0,
         base: Sequence[Echoed] | None = None,
     ) -> None:
         self.rest, self.spelling, self.proven, self.base = rest, spelling, proven, base
         self._whole: tuple[Raw, ...] | None = None
-        self._ahead = 0
-        if proven is not None:
-            self._ahead = proven.count
-        elif base is not None:
-            self._ahead = len(base)
+        self._ahead = ahead if base is None else len(base)
 
     def __len__(self) -> int:
         return self._ahead + len(self.rest)
@@ -128,9 +167,9 @@ class Items(Sequence[Raw]):
         return iter(self.whole())
 
     def repeats(self, spelling: Spelling) -> int:
-        """How many of the first items are byte for byte those of ``spelling``: all of its, or 0."""
+        """How many of the first items are byte for byte those of ``spelling``, as far as known."""
         if spelling is self.proven:
-            return spelling.count
+            return self._ahead
         own = self.spelling
         if own is None or not spelling.stands_at(own.body, own.start):
             return 0

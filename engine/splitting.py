@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -97,6 +97,16 @@ def _check_text(text: bytes) -> None:
 # --- the short way --------------------------------------------------------------------------------
 
 
+class _Begun(NamedTuple):
+    """The first ``ahead`` items of a known body stand in this one, from ``start`` to ``end``."""
+
+    known: Known
+    head: Mapping[str, Raw]
+    start: int
+    end: int
+    ahead: int
+
+
 def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
     """The parts of a body whose first items stand in a known one, byte for byte."""
     best: Known | None = None
@@ -105,74 +115,84 @@ def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], 
         if (best is None or spelling.end > best.spelling.end) and spelling.begins(body):
             best = one
     if best is not None:
-        return _from_there(body, best.spelling.head, best.spelling.start, best)
+        spelling = best.spelling
+        return _from_there(
+            body, _Begun(best, spelling.head, spelling.start, spelling.end, spelling.count)
+        )
     for one in sorted(known, key=lambda one: one.spelling.start - one.spelling.end):
         found = _elsewhere(body, one.spelling)
         if found is not None:
-            return _from_there(body, *found, one)
-    return None
+            head, start = found
+            end = start + one.spelling.end - one.spelling.start
+            return _from_there(body, _Begun(one, head, start, end, one.spelling.count))
+    return _parted(body, known)
 
 
-def _from_there(
-    body: bytes, head: Mapping[str, Raw], start: int, known: Known
-) -> tuple[Mapping[str, Raw], Items] | None:
+def _parted(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
+    """The parts of a body that begins like a known one and leaves it inside the list of items."""
+    best: Known | None = None
+    most = behind = 0
+    for one in known:
+        count, end = one.spelling.shared(body)
+        if count > most:
+            best, most, behind = one, count, end
+    if best is None:
+        return None
+    begun = _Begun(best, best.spelling.head, best.spelling.start, behind, most)
+    return _from_there(body, begun)
+
+
+def _from_there(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Items] | None:
     """Read what comes after the proven items.
 
     Behind an item that is complete in itself nothing is valid but what may follow any item; with
     one (``[]``) in the place of the proven items, bytes that would lengthen the last of them (1,
     then 2) end the short way.
     """
-    proven = known.spelling
-    end = start + proven.end - proven.start
     try:
-        return (
-            _with_same_tail(body, head, start, end, proven)
-            or _with_other_tail(body, head, start, end, known)
-        )  # fmt: skip
+        return _with_same_tail(body, begun) or _with_other_tail(body, begun)
     except (ValueError, RecursionError):
         return None
 
 
-def _with_same_tail(
-    body: bytes, head: Mapping[str, Raw], start: int, end: int, proven: Spelling
-) -> tuple[Mapping[str, Raw], Items] | None:
+def _with_same_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Items] | None:
     """The list's closing bracket and all behind it are known too: only the new items are read.
 
     They are a list by themselves, so that the bracket closes this one in both bodies.
     """
+    known, head, start, end, ahead = begun
+    proven = known.spelling
     tail = memoryview(proven.body)[proven.close - 1 :]
     close = len(body) - len(tail) + 1
     if close <= end or not body.endswith(tail):
         return None
     if head is not proven.head and not proven.tail.keys().isdisjoint(head):
         return None
-    text = b"".join((b"[[]" if proven.count else b"[", memoryview(body)[end:close]))
+    text = b"".join((b"[[]" if ahead else b"[", memoryview(body)[end:close]))
     _check_text(text)
     cut = _array.decode(text)
-    if proven.count:
+    if ahead:
         del cut[0]
     spelling = Spelling(
         body,
         start,
         _last_end(body, start, close),
         close,
-        proven.count + len(cut),
+        ahead + len(cut),
         head,
         proven.tail,
     )
     fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **proven.tail}
-    return fields, Items(tuple(cut), spelling=spelling, proven=proven)
+    return fields, Items(tuple(cut), spelling=spelling, proven=proven, ahead=ahead)
 
 
 _OPENERS = (b'{"input":[', b'{"input":[[]', b'{"input": [', b'{"input": [[]')
 
 
-def _with_other_tail(
-    body: bytes, head: Mapping[str, Raw], start: int, end: int, known: Known
-) -> tuple[Mapping[str, Raw], Items] | None:
-    proven = known.spelling
+def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Items] | None:
+    known, head, start, end, ahead = begun
     spaced = body[start - 2 : start - 1] == b" "
-    opener = _OPENERS[2 * spaced + (proven.count > 0)]
+    opener = _OPENERS[2 * spaced + (ahead > 0)]
     text = b"".join((opener, memoryview(body)[end:]))
     rest = object_of.decode(text)
     if not rest.keys().isdisjoint(head) or names_a_key_twice(text, rest):
@@ -180,7 +200,7 @@ def _with_other_tail(
     _check_text(text)
     array = rest.pop("input")
     cut = _array.decode(array)
-    if proven.count:
+    if ahead:
         del cut[0]
     for name, raw in rest.items():
         same = known.fields.get(name)
@@ -188,10 +208,10 @@ def _with_other_tail(
         rest[name] = same if same is not None and same == raw else raw.copy()
     close = end - len(opener) + 9 + spaced + len(memoryview(array))
     spelling = Spelling(
-        body, start, _last_end(body, start, close), close, proven.count + len(cut), head, rest
+        body, start, _last_end(body, start, close), close, ahead + len(cut), head, rest
     )
     fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **rest}
-    return fields, Items(tuple(cut), spelling=spelling, proven=proven)
+    return fields, Items(tuple(cut), spelling=spelling, proven=known.spelling, ahead=ahead)
 
 
 def _elsewhere(body: bytes, known: Spelling) -> tuple[Mapping[str, Raw], int] | None:

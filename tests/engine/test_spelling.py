@@ -67,6 +67,31 @@ def test_items_repeat_a_body_whole_or_not_at_all(old, new):
     assert Items(raws(new)).repeats(spelling) == 0
 
 
+@given(NUMBERS, NUMBERS, st.sampled_from([(",", ":"), (", ", ": "), (" , ", ":")]))
+def test_items_in_common_are_those_before_the_first_that_differs(old, new, style):
+    one, other = (
+        json.dumps({"model": "m", "input": numbers, "x": 1}, separators=style).encode()
+        for numbers in (old, new)
+    )
+    same = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), None)
+    count, end = known_of(one).spelling.shared(other)
+    if style[0] == " , ":
+        assert count == 0
+    elif same is not None:
+        assert count == same
+        assert json.loads(other[:end] + b"]}")["input"] == new[:same]
+    assert json.loads(other[:end] + b"]}")["input"] == new[:count]
+
+
+def test_long_bodies_are_compared_in_blocks():
+    old, new = (["x" * 1000] * 100 + [last] for last in "ab")
+    spelling = known_of(body(old)).spelling
+    count, end = spelling.shared(body(new))
+    assert (count, body(new)[end:]) == (100, b', "b"]}')
+    found = split(body(new), [known_of(body(old))]).items
+    assert (len(found), texts(found.rest)) == (101, [b'"b"'])
+
+
 def test_a_number_that_goes_on_is_another_item():
     assert split(b'{"input":[12]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 0
     assert split(b'{"input":[1.5]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 0

@@ -1,0 +1,95 @@
+"""Which anchor a request was meant to extend: the one of which it echoes the most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec import Raw
+
+from engine import items
+from engine.baseline import Baseline, HeldItem
+from engine.chain import Anchor
+from engine.spelling import Items
+
+
+def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
+    """The anchor of which the request echoes the most model-made items; ties: the most recent.
+
+    None where it echoes no item of any. Anchors come in the order in which they were committed.
+    """
+    given = list(anchors)
+    # What was extended begins the baseline after it: no more of it can be echoed than of that one.
+    baselines = {id(anchor.items) for anchor in given}
+    last = [anchor for anchor in given if not _is_part_of_another(anchor, baselines)]
+    if len(last) == 1 and _surely_echoed(last[0], request_items):
+        return last[0]
+    return _counted(given, request_items)
+
+
+def _is_part_of_another(anchor: Anchor, baselines: set[int]) -> bool:
+    held = anchor.items
+    return isinstance(held, Baseline) and held.is_superseded and id(held.newest()) in baselines
+
+
+_LOOKED_AT = 64
+
+
+def _surely_echoed(anchor: Anchor, request_items: Sequence[Raw]) -> bool:
+    """Whether the request repeats, byte for byte, one of the items that the model has made."""
+    held = anchor.items
+    if not isinstance(held, Baseline) or not isinstance(request_items, Items):
+        return False
+    if held.spelling is None:
+        return False
+    repeated = request_items.repeats(held.spelling)
+    return any(
+        held[index].model_made and _is_sent_as_made(held[index].echo)
+        for index in range(min(repeated, _LOOKED_AT))
+    )
+
+
+def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
+    sent: dict[bytes, set[str | None]] = {}
+    for value in _model_made(request_items):
+        digest, id_ = items.echo_key(value)
+        sent.setdefault(digest, set()).add(id_)
+    if not sent:
+        return None
+
+    def echoed(held: HeldItem) -> bool:
+        digest, id_ = held.echo_key
+        ids = sent.get(digest, ())
+        return bool(ids) and (id_ is None or None in ids or id_ in ids)
+
+    best, most = None, 1
+    for anchor in anchors:
+        count = sum(echoed(held) for held in anchor.items if held.model_made)
+        if count >= most:
+            best, most = anchor, count
+    return best
+
+
+def _model_made(request_items: Sequence[Raw]) -> Iterable[object]:
+    for raw in request_items:
+        value = _decoded(raw)
+        if _is_made(value):
+            yield value
+
+
+def _is_sent_as_made(raw: Raw) -> bool:
+    """Whether an item of a request looks like one that a model has made."""
+    return _is_made(_decoded(raw))
+
+
+def _decoded(raw: Raw) -> object:
+    try:
+        return items.parse(raw)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _is_made(value: object) -> bool:
+    """Output items of kinds that only the provider makes look like history of unknown kind."""
+    if not isinstance(value, dict):
+        return False
+    return items.made_by_model(value) or value.get("type") not in (None, "message")

@@ -1,0 +1,90 @@
+"""Which anchor a request was meant to extend."""
+
+import json
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from engine import echoes
+from engine.chain import Anchor, known, stage
+from engine.echoes import most_echoed
+from engine.request import own_copy, split
+
+KEY = b"k"
+
+
+def said(text, **more):
+    return {"type": "message", "role": "assistant", "content": text, **more}
+
+
+def user(text):
+    return {"role": "user", "content": text}
+
+
+def request(values, anchors=()):
+    return split(json.dumps({"model": "m", "input": values}).encode(), known(anchors))
+
+
+def turn(values, outputs, extended=None, anchors=()):
+    asked = request(values, anchors)
+    staged = stage(asked.items, own_copy(asked.fields), extended)
+    held, digest = staged.baseline([Raw(json.dumps(one).encode()) for one in outputs], KEY)
+    anchor = Anchor("a", "r", "s", staged.fields, held, digest, 1, 0.0, held.size)
+    if extended is not None:
+        extended.give_way(anchor)
+    return anchor
+
+
+def test_the_anchor_that_is_echoed_most_is_the_one_that_was_meant():
+    one, two = turn([user("a")], [said("b")]), turn([user("a"), said("x")], [said("y")])
+    asked = request([user("a"), said("x"), said("y"), said("b")])
+    assert most_echoed([one, two], asked.items) is two
+    assert most_echoed([two, one], asked.items) is two
+    assert most_echoed([one, two], request([user("a"), said("b")]).items) is one
+    assert most_echoed([one, two], request([user("a"), said("z")]).items) is None
+
+
+def test_of_equals_the_last_one_is_meant():
+    one, two = turn([user("a")], [said("b")]), turn([user("c")], [said("b")])
+    assert most_echoed([one, two], request([said("b")]).items) is two
+
+
+def test_an_anchor_that_was_extended_is_no_rival_of_the_one_after_it(monkeypatch):
+    first = turn([user("a")], [said("b")])
+    later = turn([user("a"), said("b"), user("c")], [said("d")], first, [first])
+    asked = request([user("a"), said("b"), user("C")], [first, later])
+    monkeypatch.setattr(echoes, "_counted", None)
+    assert most_echoed([first, later], asked.items) is later
+
+
+def test_it_is_one_where_the_later_was_forgotten():
+    first = turn([user("a")], [said("b")])
+    turn([user("a"), said("b"), user("c")], [said("d")], first, [first])
+    other = turn([user("e")], [said("f")])
+    asked = request([user("a"), said("b"), user("C")], [other])
+    assert most_echoed([first, other], asked.items) is first
+
+
+MESSAGES = st.sampled_from([user("a"), user("b"), said("a"), said("b"), said("a", id="m"),
+                            said("a", id="n"), {"type": "x", "a": 1}, 1])  # fmt: skip
+LISTS = st.lists(MESSAGES, max_size=4)
+
+
+@given(st.data())
+@settings(max_examples=300, deadline=None)
+def test_the_short_way_finds_what_counting_finds(data):
+    anchors, tips = [], []
+    for _ in range(data.draw(st.integers(1, 4))):
+        extended, before = data.draw(st.sampled_from([*tips, (None, [])]))
+        values = [*before, *data.draw(LISTS)]
+        outputs = data.draw(st.lists(MESSAGES.filter(lambda one: one != 1), max_size=2))
+        anchors.append(turn(values, outputs, extended, anchors))
+        tips = [tip for tip in tips if tip[0] is not extended]
+        tips.append((anchors[-1], [*values, *outputs]))
+    _, values = data.draw(st.sampled_from(tips))
+    values = list(values)
+    if values and data.draw(st.booleans()):
+        values[data.draw(st.integers(0, len(values) - 1))] = data.draw(MESSAGES)
+    asked = request([*values, *data.draw(LISTS)], anchors)
+    assert most_echoed(anchors, asked.items) is echoes._counted(anchors, asked.items)
