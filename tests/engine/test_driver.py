@@ -162,3 +162,45 @@ async def test_an_unnamed_turn_that_names_a_stored_response_stays_in_its_session
     body = {**FIRST, "store": True, "previous_response_id": first.response_id}
     await s.turn(body, session=None)
     assert (first.session, Reason.CLIENT_ANCHORED) == (s.last.session, s.last.reason)
+
+
+async def test_models_outside_the_policy_go_over_http_and_an_expanded_delta_stays_whole():
+    s = stack(Policy(models=("o3",)))
+    await s.turn(FIRST, transport="ws", socket="c")
+    assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == (s.last.mode, s.last.reason)
+    s = stack(Policy(models=(FIRST["model"],)))
+    events = await s.turn(FIRST, transport="ws", socket="c")
+    named = {**FIRST, "input": [user("x")], "previous_response_id": s.last.response_id}
+    await s.turn({**named, "model": "gpt-5.6-sol"}, transport="ws", socket="c")
+    assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == (s.last.mode, s.last.reason)
+    sent = s.core.log[-1].body["input"]
+    assert same_transcript(s.core.held(s.last.response_id).items[: len(sent)], sent)
+    assert 2 + len(events[-1]["response"]["output"]) == len(sent)
+
+
+async def test_a_post_that_asks_for_a_warm_up_is_the_providers_to_judge():
+    s = stack()
+    await s.turn({**FIRST, "generate": False})
+    assert (Kind.WARMUP, Reason.CONTINUATION_OFF, 1) == (
+        s.last.kind,
+        s.last.reason,
+        len(s.core.log),
+    )
+
+
+async def test_at_the_end_all_connections_are_closed():
+    s = stack()
+    body = await warm(s)
+    await s.turn({**body, "input": [user("other")]})
+    s.driver.reset_epoch("tenant", "default", "s", "manual")  # closes in the background
+    await s.turn(FIRST, session="t")
+    await s.driver.aclose()
+    assert [True] * len(s.sockets.opened) == [c.closed for c in s.sockets.opened]
+    await s.driver.aclose()
+
+
+async def test_who_leaves_after_the_end_changes_nothing():
+    s = stack()
+    await warm(s)
+    s.driver.client_left("turn_1")
+    assert Status.COMPLETED == s.last.status

@@ -98,3 +98,12 @@ async def test_done_items_that_never_came_make_the_anchor_cold():
     await s.turn({**BODY, "input": [*held, user("two")]})
     assert Mode.WS_FULL == s.last.mode
     assert Reason.MISSING_OUTPUT_ITEMS == s.last.reason
+
+
+async def test_an_id_of_another_upstream_is_passed_on_as_it_is():
+    s = Stack(make_core(replies=["a", "b"]))
+    await s.turn(BODY)
+    named = {**BODY, "previous_response_id": s.last.response_id}
+    await s.answer(named, upstream=Upstream("other", "http://provider/v1"))
+    assert Reason.CLIENT_ANCHORED is s.last.reason
+    assert s.facts[0].response_id == s.core.log[-1].previous_response_id

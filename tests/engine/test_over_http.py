@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from app.demo.provider import faults
+from engine.errors import ConnectFailed, ConnectionLost
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
 from tests.support.loopback import Stack
@@ -85,3 +88,53 @@ async def test_a_body_that_cannot_be_split_goes_through_unchanged():
     await s.turn(twice)
     assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == (s.last.mode, s.last.reason)
     assert twice.decode() == s.core.log[-1].frame
+
+
+OFF = Policy(continuation="off", first_event_timeout=0.01)
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (ConnectFailed("refused"), 502, "connect_refused"),
+        (ConnectionLost(None, sent=True), 502, "connection_lost"),
+        (None, 504, "first_event_timeout"),
+    ],
+)
+async def test_a_post_that_gets_no_answer_is_told_with_its_cause(error, status, code):
+    s = stack(OFF)
+
+    async def failing(url, headers, body, within):
+        if error is not None:
+            raise error
+        await asyncio.Event().wait()
+
+    s.http.post = failing
+    answer = await s.answer(FIRST)
+    assert (status, code, 1) == (answer.status, s.last.error_code, s.last.attempts)
+
+
+async def test_an_answer_in_one_piece_that_breaks_off_is_a_loss():
+    s = stack(OFF)
+    posted = s.http.post
+
+    async def broken(url, headers, body, within):
+        answer = await posted(url, headers, body, within)
+
+        async def chunks():
+            yield b'{"id":'
+            raise ConnectionLost(None, sent=True)
+
+        answer.chunks = chunks
+        return answer
+
+    s.http.post = broken
+    answer = await s.answer({**FIRST, "stream": False}, transport="http")
+    assert (502, "connection_lost") == (answer.status, s.last.error_code)
+
+
+async def test_a_warm_up_that_hangs_on_an_unknown_answer_leaves_no_baseline():
+    s = stack(Policy(continuation="off"))
+    named = {**FIRST, "generate": False, "previous_response_id": "resp_x"}
+    await s.turn(named, transport="ws", socket="c")
+    assert {} == s.driver.sessions.scope(("tenant", "default", "s")).anchors

@@ -175,3 +175,44 @@ async def test_a_parallel_turn_does_not_wait_and_leaves_the_busy_chain_alone():
     events = [json.loads(event.data) async for event in first]
     await s.turn(after(events, body))
     assert (Mode.WS_INCREMENTAL, Reason.OK) == (s.last.mode, s.last.reason)
+
+
+async def test_a_second_loss_in_one_turn_is_the_clients():
+    s = stack(Policy(retry_ambiguous=True))
+    s.core.faults.on_request(faults.abort(), times=2)
+    answer = await s.answer(FIRST)
+    assert (502, 2, "closed") == (answer.status, s.last.attempts, s.last.error_code)
+
+
+async def test_a_clients_own_anchor_is_never_sent_again():
+    s = stack(Policy(retry_ambiguous=True))
+    await s.turn({**FIRST, "store": True}, transport="ws", socket="c")
+    named = {**FIRST, "store": True, "previous_response_id": s.last.response_id}
+    s.core.faults.on_request(faults.abort())
+    answer = await s.answer(named, transport="ws", socket="c")
+    assert (502, 1, Reason.CLIENT_ANCHORED) == (answer.status, s.last.attempts, s.last.reason)
+    assert 2 == len(s.core.log)
+
+
+async def test_two_failed_connects_go_over_http():
+    s = stack()
+    s.core.faults.on_upgrade(faults.AbortUpgrade(), times=2)
+    await s.turn(FIRST)
+    assert (Mode.HTTP_FULL, Reason.WS_UNAVAILABLE, "connect_failed") == (
+        s.last.mode,
+        s.last.reason,
+        s.last.fallback_reason,
+    )
+
+
+async def test_a_client_that_left_while_the_connection_opened_is_sent_nothing():
+    s = stack()
+    connect = s.sockets.connect
+
+    async def leaving(url, headers, within):
+        s.driver.client_left("turn_1")
+        return await connect(url, headers, within)
+
+    s.sockets.connect = leaving
+    answer = await s.answer(FIRST)
+    assert (499, Status.CLIENT_CLOSED, []) == (answer.status, s.last.status, s.core.log)

@@ -10,6 +10,8 @@ from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
+from tests.support.loopback import Stack
+from tests.support.provider import make_core, user
 
 
 @pytest.mark.parametrize("fault", [faults.abort(after=4), faults.close(1000, after=4)])
@@ -77,3 +79,56 @@ async def test_an_answer_that_is_closed_early_leaves_its_row_at_once():
         break
     await answer.events.aclose()
     assert [Status.CLIENT_CLOSED] == [facts.status for facts in s.facts]
+
+
+async def test_a_flat_error_in_the_midst_is_nested_for_a_client_socket():
+    s = stack(Policy(continuation="off"))
+    s.core.faults.on_request(faults.ErrorFrame("server_is_overloaded", None, shape="flat", after=3))
+    events = await s.turn(FIRST, transport="ws", socket="c")
+    assert ("error", 503) == (events[-1]["type"], events[-1]["status"])
+
+
+async def test_the_turn_state_travels_in_the_later_frames_of_the_same_client_turn():
+    s = Stack(make_core("codex", replies=["a", "b"]))
+    first = {**FIRST, "instructions": "be brief"}
+    await s.turn(first, turn_group="g")
+    token = s.driver.sessions.scope(("tenant", "default", "s")).turn_states["g"]
+    await s.turn({**first, "input": [user("other")]}, turn_group="g")
+    assert token == s.core.log[-1].body["client_metadata"]["x-codex-turn-state"]
+    await s.turn({**first, "input": [user("third")]}, turn_group="h")
+    assert "client_metadata" not in s.core.log[-1].body
+
+
+async def test_a_client_that_leaves_twice_has_left_once():
+    s = stack()
+    answer = await s.answer(FIRST)
+    for _ in range(2):
+        answer.client_left()
+    async for _ in answer:
+        pass
+    assert (Status.CLIENT_CLOSED, 1) == (s.last.status, len(s.facts))
+
+
+async def test_comments_and_the_trailer_of_a_stream_are_relayed_as_they_came():
+    s = stack(Policy(continuation="off"))
+    posted, pieces = s.http.post, []
+
+    async def commented(url, headers, body, within):
+        answer = await posted(url, headers, body, within)
+        inner = answer.chunks()
+
+        async def chunks():
+            yield b": keep-alive\n\n"
+            async for chunk in inner:
+                pieces.append(chunk)
+                yield chunk
+            yield b"data: [DONE]\n\n"
+
+        answer.chunks = chunks
+        return answer
+
+    s.http.post = commented
+    answer = await s.answer(FIRST)
+    raw = [event.raw async for event in answer]
+    assert [b": keep-alive\n\n", *pieces, b"data: [DONE]\n\n"] == raw
+    assert Status.COMPLETED is s.last.status

@@ -106,7 +106,7 @@ async def test_a_reset_and_the_age_of_a_connection_count_as_if():
 async def test_a_failed_turn_leaves_no_anchor_and_no_busy_chain():
     s = stack(OBSERVE)
     body = after(await s.turn(FIRST), FIRST)
-    s.core.faults.on_request(faults.HttpError(500, None, "broken"))
+    s.core.faults.on_request(faults.HttpError(500, "broken"))
     answer = await s.answer(body)
     assert (500, []) == (answer.status, chains(s))
     assert (Mode.WS_INCREMENTAL, Reason.OK) == shadow(s)

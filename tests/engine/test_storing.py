@@ -343,7 +343,7 @@ async def test_a_response_that_is_gone_at_the_provider_is_sent_once_in_full(stre
 async def test_a_quota_error_is_the_clients_and_what_is_kept_stays_so():
     s = stack(STORE)
     body = await kept(s)
-    s.core.faults.on_request(faults.HttpError(429, "rate_limit_exceeded", "slow down"))
+    s.core.faults.on_request(faults.HttpError(429, "slow down", "rate_limit_exceeded"))
     answer = await s.answer(body)
     assert (429, 1) == (answer.status, s.last.attempts)
     await s.turn(body)
@@ -354,7 +354,7 @@ async def test_a_quota_error_is_the_clients_and_what_is_kept_stays_so():
 @pytest.mark.parametrize(
     ("fault", "cause"),
     [
-        (faults.HttpError(500, None, "broken"), "after_failed"),
+        (faults.HttpError(500, "broken"), "after_failed"),
         (faults.ErrorFrame("server_error", None, shape="failed", after=2), "after_failed"),
         (faults.abort(after=3), "closed"),
     ],
@@ -477,3 +477,47 @@ async def test_an_error_in_the_stream_of_a_client_socket_is_nested():
     answered = await s.turn(after(events, FIRST), transport="ws", socket="c")
     assert "server_is_overloaded" == answered[-1]["error"]["code"]
     assert 503 == answered[-1]["status"]
+
+
+async def test_who_has_left_is_not_sent_a_second_time():
+    s = stack(STORE)
+    body = await kept(s)
+    s.core.shelf.delete(s.last.response_id)
+    posted = s.http.post
+
+    async def leaving(url, headers, sent_body, within):
+        s.driver.client_left("turn_2")
+        return await posted(url, headers, sent_body, within)
+
+    s.http.post = leaving
+    await s.answer(body)
+    assert (Status.CLIENT_CLOSED, 1, 2) == (s.last.status, s.last.attempts, len(s.core.log))
+
+
+async def test_a_first_turn_that_cannot_connect_is_told_so():
+    s = stack(STORE)
+
+    async def refused(url, headers, sent_body, within):
+        raise ConnectFailed("refused")
+
+    s.http.post = refused
+    answer = await s.answer(FIRST)
+    assert (502, "connect_refused", 1) == (answer.status, s.last.error_code, s.last.attempts)
+
+
+async def test_an_incomplete_response_is_kept_too():
+    s = stack(STORE)
+    s.core.faults.on_request(faults.Incomplete())
+    body = await kept(s)
+    assert Status.INCOMPLETE is s.last.status
+    events = await s.turn(body)
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+    assert holds(s, body, events)
+
+
+async def test_an_incomplete_response_that_is_not_kept_says_nothing_of_the_upstream():
+    s = stack(STORE)
+    reading(s, lambda read: read.update(store=False))
+    s.core.faults.on_request(faults.Incomplete())
+    await s.turn(FIRST)
+    assert (Status.INCOMPLETE, (0, 0)) == (s.last.status, s.driver.figures("default"))

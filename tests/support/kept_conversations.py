@@ -129,8 +129,8 @@ class KeptConversations:
                     faults.abort(),
                     faults.previous_response_not_found(),
                     faults.ErrorFrame("server_error", None, shape="failed", after=2),
-                    faults.HttpError(500, None, "broken"),
-                    faults.HttpError(429, "rate_limit_exceeded", "slow down"),
+                    faults.HttpError(500, "broken"),
+                    faults.HttpError(429, "slow down", "rate_limit_exceeded"),
                     faults.Incomplete(),
                 ]
             )
