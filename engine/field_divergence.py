@@ -20,7 +20,8 @@ from engine.places import MISSING, Teller
 Detail = dict[str, Any]
 
 FIELDS = frozenset(
-    {"background", "context_management", "conversation", "include", "instructions"}
+    {"background", "background_options", "context_management", "conversation", "image"}
+    | {"include", "instructions"}
     | {"max_output_tokens", "max_tool_calls", "model", "moderation", "parallel_tool_calls"}
     | {"prompt", "prompt_cache_key", "prompt_cache_options", "prompt_cache_retention"}
     | {"reasoning", "safety_identifier", "service_tier", "store", "temperature", "text"}

@@ -108,6 +108,10 @@ HISTORY: dict[str, Advice] = {
         "another.",
         'Ask for it (`include: ["reasoning.encrypted_content"]`) and give it back unchanged.',
     ),
+    "field_dropped": Advice(
+        "The client does not know a field of what the model made, and leaves it out.",
+        "Give back each item with all its fields, or use a version of the client that knows them.",
+    ),
     "tool_definitions": Advice(
         "The list of tools in the history changed.",
         "Fix the tools and their order when the session begins.",

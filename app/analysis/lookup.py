@@ -80,6 +80,8 @@ def _edited(found: Parted) -> str:
         return "tool_definitions"
     if found.is_output:
         return _output(found, steps)
+    if found.nature == Nature.REMOVED and len(steps) == 1 and _is_answered(found):
+        return "field_dropped"
     if found.nature == Nature.UNICODE:
         return "unicode_normalized"
     if found.is_call:
@@ -96,6 +98,10 @@ def _edited(found: Parted) -> str:
             return f"{place}_volatile"
         return "first_message" if found.index == 0 else "message_edited"
     return "item_changed"
+
+
+def _is_answered(found: Parted) -> bool:
+    return found.is_call or found.kind in ("message:assistant", "reasoning", "compaction")
 
 
 def _output(found: Parted, steps: list[str]) -> str:

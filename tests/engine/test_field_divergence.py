@@ -5,6 +5,7 @@ import json
 import pytest
 from msgspec import Raw
 
+from app.demo.provider.parameters import CREATE
 from engine.field_divergence import FIELDS, KEYS, MOST, describe_fields, field_name, tool_name
 from engine.places import Teller
 from engine.request import changed_fields
@@ -175,6 +176,11 @@ def test_included_extras_are_told_by_name():
     assert [{"field": "include", "change": "reordered"}] == told(
         {"include": both}, {"include": both[::-1]}
     )
+
+
+def test_every_field_that_a_provider_takes_is_known_by_its_name():
+    taken = {name: Raw(b"1") for name in CREATE}
+    assert FIELDS >= set(changed_fields(taken, {}, "strict"))
 
 
 def test_fields_outside_the_protocol_are_digests_unless_they_are_visible():

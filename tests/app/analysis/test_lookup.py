@@ -60,6 +60,9 @@ EXAMPLES = [
         "ciphertext_lost",
         history("edited", "reasoning", path="/encrypted_content", nature="removed"),
     ),
+    ("field_dropped", history("edited", "message:assistant", path="/phase", nature="removed")),
+    ("field_dropped", history("edited", "function_call", path="/namespace", nature="removed")),
+    ("answer_edited", history("edited", "message:assistant", path="/content/1", nature="removed")),
     ("tool_definitions", history("edited", "additional_tools", path="/tools/0")),
     (
         "first_message_volatile",
