@@ -111,6 +111,15 @@ def body_of(fields: Mapping[str, Raw], input_items: Sequence[Raw]) -> bytes:
     return b"{" + b",".join(parts) + b"}"
 
 
+def checked(items: Iterable[Mapping[str, object]]) -> list[Mapping[str, object]]:
+    """The items as a list. Raises ``TypeError`` where one is no mapping."""
+    given = list(items)
+    for item in given:
+        if not isinstance(item, Mapping):
+            raise TypeError(f"an input item is a mapping, not {type(item).__name__}")
+    return given
+
+
 def last_user_message(items: Sequence[Mapping[str, object]]) -> tuple[int, bytes]:
     """Which user message is the last, and its text: a new one begins a new turn of the user."""
     said = [

@@ -41,6 +41,9 @@ from engine.turn import error_body_code
 EPOCH_TURNS = 20
 """Turns of an epoch unless the agent says otherwise (DESIGN 4.6)."""
 
+_TURN_STATE = "x-codex-turn-state"
+"""The provider's sticky-routing token, as it comes and goes over HTTP (DESIGN 4.7)."""
+
 _BOUNDS = Bounds(sessions=2, anchors_per_session=16, chains_per_session=4, connections=4)
 
 
@@ -157,6 +160,7 @@ class ResponsesSession:
         self._running: dict[str, _Turn] = {}
         self._said: tuple[int, bytes] | None = None
         self._turn_group: str | None = None
+        self._turn_state = ("", "")
         self._is_closed = False
 
     # --- one turn -----------------------------------------------------------------------------
@@ -180,7 +184,7 @@ class ResponsesSession:
         api_key = self._api_key() if callable(self._api_key) else self._api_key
         headers = self._who.header_list(api_key)
         self._begin_epoch(agent_request.credentials(headers))
-        sent = self._frozen.apply(input_items)
+        sent = self._frozen.apply(agent_request.checked(input_items))
         turn = _Turn(
             id=self._new_id("turn_"),
             body=agent_request.body_of(fields, [agent_request.encode(i) for i in sent.items]),
@@ -217,6 +221,9 @@ class ResponsesSession:
                 raise SessionClosed("the session is closed")
             self._running[turn.id] = turn
             answer = await self._driver.run(self._call(turn))
+            state = next((v for name, v in answer.headers if name == _TURN_STATE), None)
+            if state is not None:
+                self._turn_state = (turn.group, state)
             if answer.events is None:
                 yield _whole(answer)
                 return
@@ -229,6 +236,8 @@ class ResponsesSession:
             turn.closed.set()
 
     def _call(self, turn: _Turn) -> Call:
+        group, state = self._turn_state
+        sticky = ((_TURN_STATE, state),) if group == turn.group else ()
         return Call(
             turn_id=turn.id,
             received_at=self._clock.now(),
@@ -238,7 +247,7 @@ class ResponsesSession:
             tenant=self._tenant,
             session=self._who.name,
             turn_group=turn.group,
-            headers=turn.headers,
+            headers=(*turn.headers, *sticky),
             transport="sse",
             client=self._who.client,
             client_version=self._who.client_version,
@@ -258,7 +267,7 @@ class ResponsesSession:
             facts,
             source="embedded",
             client_transport="embedded",
-            frozen_items=turn.sent.replaced,
+            frozen_items=(facts.frozen_items or 0) + turn.sent.replaced,
         )
         turn.anchor = self._anchor_of(facts)
         if turn.anchor is not None:
@@ -297,7 +306,8 @@ class ResponsesSession:
         anchor = None if self._turn is None else self._turn.anchor
         if anchor is None:
             return False
-        history = [agent_request.encode(item) for item in self._frozen.apply(input_items).items]
+        arranged = self._frozen.apply(agent_request.checked(input_items)).items
+        history = [agent_request.encode(item) for item in arranged]
         if anchor.matched(history) == len(anchor.items):
             return True
         self._driver.cool(

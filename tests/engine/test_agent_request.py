@@ -12,6 +12,7 @@ from engine.agent_request import (
     MAX_IDENTITY,
     Identity,
     body_of,
+    checked,
     encode,
     fields_of,
     last_user_message,
@@ -133,6 +134,13 @@ json_values = st.recursive(
 @given(json_values)
 def test_what_is_sent_is_what_was_given(value):
     assert value == json.loads(bytes(encode(value)))
+
+
+@pytest.mark.parametrize("given", ["a string", [{"role": "user"}, object()], [None]])
+def test_an_input_item_is_a_mapping(given):
+    with pytest.raises(TypeError, match="an input item is a mapping, not"):
+        checked(given)
+    assert [{"role": "user"}] == checked(iter([{"role": "user"}]))
 
 
 def test_a_new_message_of_the_user_is_told_from_a_longer_tool_loop():

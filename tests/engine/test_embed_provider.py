@@ -93,6 +93,20 @@ async def test_sticky_routing_is_kept_for_the_turns_of_one_message_of_the_user()
         assert second == third
 
 
+async def test_sticky_routing_is_kept_over_http_too():
+    async with provider("codex") as up:
+        up.core.faults.on_upgrade(faults.RefuseUpgrade(426), times=None)
+        agent = Agent(up, up.codex_url)
+        async with agent.session:
+            await agent.ask("run ls 2 times")
+            await agent.ask("thank you")
+        states = [attempt.header("x-codex-turn-state") for attempt in up.core.log]
+        first, second, third, other = states
+        assert (None, None) == (first, other)
+        assert second is not None
+        assert second == third
+
+
 async def test_an_answer_of_two_megabytes_is_taken():
     async with provider("openai", replies=["long " * 400_000]) as up:
         agent = Agent(up, up.url)

@@ -190,6 +190,7 @@ async def test_a_turn_that_is_cancelled_leaves_a_row_and_no_anchor():
         ({"model": "m", "store": True}, [said("one")]),
         ({"model": {1, 2}}, [said("one")]),
         ({"model": "m"}, [said(object())]),
+        ({"model": "m"}, "a string"),
     ],
 )
 async def test_a_request_that_cannot_be_sent_is_refused_and_changes_nothing(request_, items):
