@@ -13,7 +13,6 @@ runs its turns on the gateway's driver, so that the same rules decide and the sa
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 import json
 import secrets
@@ -21,22 +20,21 @@ import time
 import weakref
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from types import TracebackType
 from typing import Any, Self, cast
 
 from engine import agent_request, digests
+from engine.agent_turn import AgentTurn, whole
 from engine.chain import Anchor
-from engine.driver import Answer, Call, Driver, Event, Upstream
-from engine.errors import SessionBusy, SessionClosed, TurnFailed
+from engine.driver import Call, Driver, Event, Upstream
+from engine.errors import SessionBusy, SessionClosed
 from engine.frozen import Applied, Frozen, Item
 from engine.model import ColdCause, EpochReason, TurnFacts
 from engine.sessions import Bounds, Scope
 from engine.transports.base import Clock, HttpTransport, WebSocketTransport
 from engine.transports.http import Http
 from engine.transports.websocket import WebSockets
-from engine.turn import error_body_code
 
 EPOCH_TURNS = 20
 """Turns of an epoch unless the agent says otherwise (DESIGN 4.6)."""
@@ -55,34 +53,6 @@ class SystemClock:
 
     def monotonic(self) -> float:
         return time.monotonic()
-
-
-@dataclass(slots=True, eq=False)
-class _Turn:
-    """One turn, from ``send`` until its events are read."""
-
-    id: str
-    body: bytes
-    sent: Applied
-    """Its input: outputs that the model has seen are as it saw them. Empty when it has ended."""
-    length: int
-    """Items of the input."""
-    headers: tuple[tuple[str, str], ...]
-    group: str
-    stream: weakref.ref[AsyncGenerator[dict[str, Any], None]] | None = None
-    started: bool = False
-    facts: TurnFacts | None = None
-    anchor: Anchor | None = None
-    closed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    @property
-    def ended(self) -> bool:
-        return self.facts is not None or self.closed.is_set()
-
-    @property
-    def under_way(self) -> bool:
-        """Its end is still to come, and somebody waits for it: the events were not dropped."""
-        return not self.ended and self.stream is not None and self.stream() is not None
 
 
 class ResponsesSession:
@@ -156,8 +126,8 @@ class ResponsesSession:
         )
         self._frozen = Frozen(placeholder)
         self._tenant = ""
-        self._turn: _Turn | None = None
-        self._running: dict[str, _Turn] = {}
+        self._turn: AgentTurn | None = None
+        self._running: dict[str, AgentTurn] = {}
         self._said: tuple[int, bytes] | None = None
         self._turn_group: str | None = None
         self._turn_state = ("", "")
@@ -185,7 +155,7 @@ class ResponsesSession:
         headers = self._who.header_list(api_key)
         self._begin_epoch(agent_request.credentials(headers))
         sent = self._frozen.apply(agent_request.checked(input_items))
-        turn = _Turn(
+        turn = AgentTurn(
             id=self._new_id("turn_"),
             body=agent_request.body_of(fields, [agent_request.encode(i) for i in sent.items]),
             sent=sent,
@@ -198,7 +168,7 @@ class ResponsesSession:
         self._turn = turn
         return stream
 
-    def _free(self) -> _Turn | None:
+    def _free(self) -> AgentTurn | None:
         """Raises if no turn may begin. A former turn whose events were dropped is to be waited for.
 
         Events that nobody holds any more are closed by the event loop, a little later.
@@ -211,7 +181,7 @@ class ResponsesSession:
         return former if former is not None and former.started and not former.ended else None
 
     async def _events(
-        self, turn: _Turn, former: _Turn | None
+        self, turn: AgentTurn, former: AgentTurn | None
     ) -> AsyncGenerator[dict[str, Any], None]:
         turn.started = True
         try:
@@ -225,7 +195,7 @@ class ResponsesSession:
             if state is not None:
                 self._turn_state = (turn.group, state)
             if answer.events is None:
-                yield _whole(answer)
+                yield whole(answer)
                 return
             # Closed at once where the agent leaves early, not when it is collected.
             async with aclosing(cast("AsyncGenerator[Event, None]", answer.events)) as events:
@@ -235,7 +205,7 @@ class ResponsesSession:
         finally:
             turn.closed.set()
 
-    def _call(self, turn: _Turn) -> Call:
+    def _call(self, turn: AgentTurn) -> Call:
         group, state = self._turn_state
         sticky = ((_TURN_STATE, state),) if group == turn.group else ()
         return Call(
@@ -381,22 +351,6 @@ class ResponsesSession:
         trace: TracebackType | None,
     ) -> None:
         await self.aclose()
-
-
-def _whole(answer: Answer) -> dict[str, Any]:
-    """The last event of an answer that came in one piece. Raises ``TurnFailed`` for an error."""
-    if answer.status != 200:
-        after = next((value for name, value in answer.headers if name == "retry-after"), "")
-        seconds = float(after) if after.isascii() and after.isdigit() else None
-        raise TurnFailed(answer.status, error_body_code(answer.body), answer.body, seconds)
-    try:
-        response = json.loads(answer.body)
-        status = response["status"]
-    except (ValueError, TypeError, KeyError):
-        status = None
-    if status not in ("completed", "incomplete", "failed"):
-        raise TurnFailed(502, "unreadable_answer", answer.body)
-    return {"type": f"response.{status}", "response": response}
 
 
 def _random_id(prefix: str) -> str:
