@@ -1,12 +1,16 @@
-"""A client in a random conversation: its own view of it, and how it reads an answer."""
+"""A client in a random conversation: its own view of it, what it sends, and how it reads."""
 
 from __future__ import annotations
 
 import json
+import random
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.demo.provider.core import Provider
 from engine.driver import Answer
+from tests.support.judge import Logical, Sent
 from tests.support.spellings import Client
 
 
@@ -37,6 +41,50 @@ class Agent:
             self.anchoring,
             self.anchor,
         )
+
+
+def sent_by(agent: Agent, kind: str, core: Provider) -> Sent:
+    """What the client is about to send, and what it means by it."""
+    logical: Logical = list(agent.history)
+    delta, previous = logical, None
+    if agent.anchoring and agent.anchor is not None and kind == "generation":
+        previous, count = agent.anchor
+        delta = logical[count:]
+        if previous in core.transcripts:
+            # It means what the provider has, whatever its own copy of it looks like.
+            logical = [*core.held(previous).texts, *delta]
+    elif agent.client.string_input and len(logical) == 1 and agent.transport != "ws":
+        logical = delta = json.loads(logical[0])["content"]
+    return Sent(
+        headers={"authorization": f"Bearer {agent.tenant}"},
+        session=agent.session,
+        socket=agent.socket,
+        fields=agent.fields,
+        logical=logical,
+        delta=delta,
+        previous=previous,
+        kind=kind,
+    )
+
+
+def body_of(agent: Agent, sent: Sent, source: random.Random, number: Callable[[], int]) -> bytes:
+    """The body or frame, in the client's own spelling of the items."""
+    fields = dict(agent.fields)
+    if agent.transport == "ws":
+        fields["type"] = "response.create"
+    elif agent.transport == "sse":
+        fields["stream"] = True
+    if agent.client.typed:
+        fields["client_metadata"] = {"turn_id": f"t{number()}"}
+    if sent.previous is not None:
+        fields["previous_response_id"] = sent.previous
+    names = list(fields)
+    if source.random() < 0.1:
+        source.shuffle(names)  # the order of keys means nothing
+    text = json.dumps({name: fields[name] for name in names})
+    delta = sent.delta
+    given = json.dumps(delta) if isinstance(delta, str) else "[" + ", ".join(delta) + "]"
+    return f'{text[:-1]}, "input": {given}}}'.encode("utf-8", "surrogatepass")
 
 
 _ENDS = (b"response.completed", b"response.incomplete", b"response.done")

@@ -18,8 +18,8 @@ from app.demo.provider.verdict import Oracle
 from engine.driver import Answer
 from engine.model import Status
 from tests.support import edits, regimes
-from tests.support.agents import Agent, taken
-from tests.support.judge import FLAWS, Judge, Logical, Report, Sent
+from tests.support.agents import Agent, body_of, sent_by, taken
+from tests.support.judge import FLAWS, Judge, Report, Sent
 from tests.support.loopback import Stack
 from tests.support.model import Model
 from tests.support.provider import Now, make_core
@@ -264,14 +264,14 @@ class Conversations:
         epoch_reset: str | None = None,
     ) -> tuple[Sent, Answer]:
         await asyncio.sleep(0)  # what was given up is closed before the oracle looks
-        sent = self._sent(agent, kind)
+        sent = sent_by(agent, kind, self.core)
         sent.fault = fault
         self.judge.expect(sent)
         self.stack.clock.advance(0.001)
         self.now.advance(0.001)
         self.report.clients[f"{agent.client.name} {agent.transport}"] += 1
         answer = await self.stack.answer(
-            self._body(agent, sent),
+            body_of(agent, sent, self.random, self._number),
             headers=tuple(sent.headers.items()),
             tenant=agent.tenant,
             session=agent.session,
@@ -280,46 +280,6 @@ class Conversations:
             epoch_reset=epoch_reset,
         )
         return sent, answer
-
-    def _sent(self, agent: Agent, kind: str) -> Sent:
-        logical: Logical = list(agent.history)
-        delta, previous = logical, None
-        if agent.anchoring and agent.anchor is not None and kind == "generation":
-            previous, count = agent.anchor
-            delta = logical[count:]
-            if previous in self.core.transcripts:
-                # It means what the provider has, whatever its own copy of it looks like.
-                logical = [*self.core.held(previous).texts, *delta]
-        elif agent.client.string_input and len(logical) == 1 and agent.transport != "ws":
-            logical = delta = json.loads(logical[0])["content"]
-        return Sent(
-            headers={"authorization": f"Bearer {agent.tenant}"},
-            session=agent.session,
-            socket=agent.socket,
-            fields=agent.fields,
-            logical=logical,
-            delta=delta,
-            previous=previous,
-            kind=kind,
-        )
-
-    def _body(self, agent: Agent, sent: Sent) -> bytes:
-        fields = dict(agent.fields)
-        if agent.transport == "ws":
-            fields["type"] = "response.create"
-        elif agent.transport == "sse":
-            fields["stream"] = True
-        if agent.client.typed:
-            fields["client_metadata"] = {"turn_id": f"t{self._number()}"}
-        if sent.previous is not None:
-            fields["previous_response_id"] = sent.previous
-        names = list(fields)
-        if self.random.random() < 0.1:
-            self.random.shuffle(names)  # the order of keys means nothing
-        text = json.dumps({name: fields[name] for name in names})
-        delta = sent.delta
-        given = json.dumps(delta) if isinstance(delta, str) else "[" + ", ".join(delta) + "]"
-        return f'{text[:-1]}, "input": {given}}}'.encode("utf-8", "surrogatepass")
 
     async def _end(
         self, agent: Agent, sent: Sent, answer: Answer, *, keeps: bool = True
