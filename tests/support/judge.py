@@ -262,12 +262,21 @@ class Judge:
             if reason != flaw and self.regime.exact:
                 self._fault("reason", row, f"{reason}, but the answer before was {flaw}")
             return
+        again = sent.fault in _FORCED  # and what had to be sent again was the whole
+        if reason == "payload_too_large" and not again and not self._is_large(sent):
+            self._fault("needless_full", row, "too large, though what is new is small")
+            return
         if sent.aged or reason in self.regime.allowed:
             self.report.excused["connection_age" if sent.aged else reason] += 1
             return
         self._fault(
             "needless_full", row, f"{reason} ({row.fallback_reason}), though a chain was free"
         )
+
+    def _is_large(self, sent: Sent) -> bool:
+        """Whether the frame of the continuation may exceed the limit: the limit is of what is sent."""
+        items = sum(len(one) if isinstance(one, str) else 200 for one in sent.expected.delta or ())
+        return len(json.dumps(sent.fields)) + items + 250 > self.regime.policy.max_frame_bytes
 
     def _explained(self, sent: Sent, row: TurnFacts) -> bool:
         reason = str(row.reason)
