@@ -56,10 +56,13 @@ def describe(
     )
     if index < len(baseline):
         teller = Teller(key, _PROTOCOL_KEYS | set(visible_keys))
-        evidence = _of_items(evidence, baseline, request, index, teller)
-        if evidence.klass is DivergenceClass.EDITED and evidence.kind_before in _DEFINITIONS:
-            definitions = _definitions(baseline[index], request[index], index, of_fields)
-            evidence = replace(evidence, field_details=(*evidence.field_details, *definitions))
+        try:
+            evidence = _of_items(evidence, baseline, request, index, teller)
+            if evidence.klass is DivergenceClass.EDITED and evidence.kind_before in _DEFINITIONS:
+                definitions = _definitions(baseline[index], request[index], index, of_fields)
+                evidence = replace(evidence, field_details=(*evidence.field_details, *definitions))
+        except RecursionError:  # nested too deeply to be compared: this much is certain
+            evidence = replace(evidence, index=index, klass=DivergenceClass.REPLACED)
     return replace(evidence, fingerprint=fingerprint.of(key, evidence))
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from msgspec import Raw
@@ -75,12 +74,14 @@ def describe_fields(
     """What is known of each changed field, in the order of the names."""
     told: list[Detail] = []
     for name in changed:
-        one, other = _value(before.get(name)), _value(now.get(name))
-        details = _details(name, one, other, teller)
-        first = [{"field": field_name(name, teller), **each} for each in islice(details, MOST)]
-        told += first
-        if rest := sum(1 for _ in details):
-            told.append({"field": field_name(name, teller), "left_out": rest})
+        field = field_name(name, teller)
+        try:
+            details = list(_details(name, _value(before.get(name)), _value(now.get(name)), teller))
+        except RecursionError:
+            details = [{"change": "changed"}]
+        told += ({"field": field, **each} for each in details[:MOST])
+        if rest := len(details[MOST:]):
+            told.append({"field": field, "left_out": rest})
     return tuple(told)
 
 
@@ -187,7 +188,8 @@ def _differing(one: dict[str, Any], other: dict[str, Any]) -> list[str]:
 
 def _included(one: list[Any], other: list[Any], teller: Teller) -> Iterator[Detail]:
     def name(word: Any) -> str:
-        return word if word in _INCLUDED else teller.hashed(str(word))
+        known = isinstance(word, str) and word in _INCLUDED
+        return str(word) if known else teller.hashed(str(word))
 
     held, sent = [name(word) for word in one], [name(word) for word in other]
     yield from ({"change": "added", "name": word} for word in sent if word not in held)

@@ -12,6 +12,7 @@ from app.ledger.facts import to_row
 from engine.chain import HeldItem
 from engine.divergence import describe
 from engine.model import DivergenceClass
+from engine.places import Teller
 from engine.request import changed_fields
 from tests.support.rows import make_facts
 
@@ -128,6 +129,16 @@ def test_items_that_cannot_be_read_are_replaced():
 def test_a_key_that_one_side_lacks_is_told():
     evidence = tell([{"type": "x", "output": "a"}], [{"type": "x"}])
     assert (evidence.path, evidence.offset) == ("/output", None)
+
+
+def test_what_is_nested_too_deeply_to_be_compared_still_has_its_index(monkeypatch):
+    def too_deep(*_):
+        raise RecursionError
+
+    monkeypatch.setattr(Teller, "place", too_deep)
+    evidence = tell([A, B, C], [A, D, C], 1)
+    assert (evidence.index, evidence.klass, evidence.path) == (1, "replaced", None)
+    assert evidence.fingerprint is not None
 
 
 def test_no_depth_of_json_in_a_string_raises():
@@ -305,13 +316,10 @@ things = st.builds(
     st.dictionaries(keys, values, max_size=5),
 )  # fmt: skip
 tools_ = st.lists(st.dictionaries(keys, values, max_size=4), max_size=3)
-settings_ = st.fixed_dictionaries(
-    {}, optional={
-        "tools": tools_, "instructions": secrets, "prompt_cache_key": secrets, "user": secrets,
-        "text": st.dictionaries(keys, values, max_size=3), "prompt": values, "include": st.lists(secrets),
-        "reasoning": st.dictionaries(keys, values, max_size=3), "CanaryField": values,
-        "tool_choice": st.dictionaries(keys, values, max_size=3),
-    },
+settings_ = st.dictionaries(
+    st.sampled_from(["tools", "instructions", "prompt_cache_key", "user", "text", "prompt", "include",
+                     "reasoning", "tool_choice", "CanaryField"]),
+    values | tools_ | st.dictionaries(keys, values, max_size=3), max_size=4,
 )  # fmt: skip
 
 

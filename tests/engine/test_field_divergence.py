@@ -6,6 +6,7 @@ import pytest
 from msgspec import Raw
 
 from app.demo.provider.parameters import CREATE
+from engine import items
 from engine.field_divergence import FIELDS, KEYS, MOST, describe_fields, field_name, tool_name
 from engine.places import Teller
 from engine.request import changed_fields
@@ -181,6 +182,21 @@ def test_included_extras_are_told_by_name():
 def test_every_field_that_a_provider_takes_is_known_by_its_name():
     taken = {name: Raw(b"1") for name in CREATE}
     assert FIELDS >= set(changed_fields(taken, {}, "strict"))
+
+
+def test_included_extras_that_are_no_words_are_digests():
+    added, removed = told({"include": [["secret"]]}, {"include": [{"secret": 1}]})
+    assert ("added", "removed") == (added["change"], removed["change"])
+    assert "secret" not in str([added, removed])
+
+
+def test_a_field_that_is_nested_too_deeply_is_named_all_the_same(monkeypatch):
+    def too_deep(*_):
+        raise RecursionError
+
+    sides = fields(tools=[A]), fields(tools=[tool("a", strict=True)])
+    monkeypatch.setattr(items, "plain_difference", too_deep)
+    assert ({"field": "tools", "change": "changed"},) == describe_fields(*sides, ("tools",), TELLER)
 
 
 def test_fields_outside_the_protocol_are_digests_unless_they_are_visible():
