@@ -112,6 +112,7 @@ async def test_a_failed_turn_leaves_no_anchor_and_no_busy_chain():
     assert (Mode.WS_INCREMENTAL, Reason.OK) == shadow(s)
     await s.turn(body)
     assert (Mode.WS_FULL, Reason.CONNECTION_LOST) == shadow(s)
+    assert s.last.fallback_reason is None
 
 
 async def test_chains_in_the_shadow_take_no_room_from_real_connections():
@@ -130,6 +131,8 @@ async def test_what_is_not_understood_or_not_covered_has_the_clients_own_wire_as
     await s.turn(FIRST)
     assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == shadow(s)
     s = stack(OBSERVE)
+    await s.turn({**FIRST, "generate": False})
+    assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == shadow(s)
     for body in (b"no json", json.dumps({**FIRST, "background": True}).encode()):
         await s.answer(body)
         assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == shadow(s)
@@ -211,6 +214,29 @@ async def test_a_client_that_continues_by_itself_is_passed_on_and_its_history_kn
         s.last.items_sent,
         s.last.previous_response_id,
     )
+
+
+async def test_a_stored_response_is_the_clients_to_continue():
+    s = stack(OBSERVE)
+    await s.turn({**CREATE, "store": True}, **SOCKET)
+    await s.turn({**CREATE, "store": True, "previous_response_id": s.last.response_id}, **SOCKET)
+    assert (Mode.WS_INCREMENTAL, Reason.CLIENT_ANCHORED) == shadow(s)
+    assert 1 == len(chains(s))
+
+
+async def test_what_happens_to_posts_says_nothing_of_websockets():
+    s = stack(Policy(continuation="observe", max_losses=2))
+    for _ in range(2):
+        s.core.faults.on_request(faults.abort(after=2))
+        await s.turn(FIRST)
+    await s.turn(CREATE, **SOCKET)
+    assert Mode.WS_FULL is s.last.mode
+    for fault in (faults.abort(after=2), None, faults.abort(after=2)):
+        if fault is not None:
+            s.core.faults.on_request(fault)
+        await s.turn(CREATE if fault else FIRST, **(SOCKET if fault else {}))
+    await s.turn(CREATE, **SOCKET)
+    assert (Mode.HTTP_FULL, "cooling_down") == (s.last.mode, s.last.fallback_reason)
 
 
 async def test_an_id_that_nobody_knows_is_passed_on_and_its_rejection_too():

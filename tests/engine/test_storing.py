@@ -211,8 +211,12 @@ async def test_an_answer_that_is_not_stored_stops_it_for_a_while_with_one_warnin
     s.clock.advance(STORE.rejected_cooldown)
     s.http.post = LoopbackHttp(s.core).post
     body = after(await s.turn(body), body)
-    await s.turn(body)
+    body = after(await s.turn(body), body)
     assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+    reading(s, lambda read: read.update(store=False))
+    with caplog.at_level(logging.WARNING, "warmline.engine"):
+        await s.turn(body)
+    assert 2 == len(caplog.records)
 
 
 async def test_an_unsupported_upstream_drops_what_was_kept_there_but_only_for_its_tenant():

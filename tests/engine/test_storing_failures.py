@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import pytest
 
@@ -10,6 +11,7 @@ from app.demo.provider import faults
 from engine.errors import ConnectFailed, ConnectionLost
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import after, stack
+from tests.support.provider import user
 from tests.support.storing import FIRST, STORE, holds, kept, reading, said
 
 
@@ -221,3 +223,80 @@ async def test_an_incomplete_response_that_is_not_kept_says_nothing_of_the_upstr
     s.core.faults.on_request(faults.Incomplete())
     await s.turn(FIRST)
     assert (Status.INCOMPLETE, (0, 0)) == (s.last.status, s.driver.figures("default"))
+
+
+async def test_a_fork_that_is_refused_leaves_the_chain_to_who_continued_it():
+    s = stack(STORE)
+    body = await kept(s)
+    await s.turn(body)
+    fork = {**body, "input": [*body["input"][:-1], user("another way")]}
+    s.core.faults.on_request(faults.HttpError(429, "slow down", "rate_limit_exceeded"))
+    await s.answer(fork)
+    await s.turn(fork)
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+    assert s.last.chain not in {facts.chain for facts in s.facts[:3]}
+
+
+async def test_a_reset_that_another_turn_consumed_holds_for_the_slower_one_too():
+    s = stack(STORE)
+    slow = await s.answer(FIRST)
+    s.driver.reset_epoch("tenant", "default", "s", "manual")
+    await s.turn({**FIRST, "input": [user("meanwhile")]})
+    events = [json.loads(event.data) async for event in slow if event.data]
+    await s.turn(after(events, FIRST))
+    assert (Mode.HTTP_FULL, Reason.EPOCH_RESET, None) == said(s)
+
+
+async def test_an_id_that_names_two_responses_is_hung_on_by_nobody():
+    s = stack(STORE)
+    body = await kept(s)
+    former, posted = s.last.response_id, s.http.post
+
+    async def repeating(url, headers, sent_body, within):
+        answer = await posted(url, headers, sent_body, within)
+        inner = answer.chunks()
+
+        async def chunks():
+            async for chunk in inner:
+                event = json.loads(chunk.split(b"data: ")[1])
+                if "response" in event:
+                    event["response"]["id"] = former
+                yield b"data: " + json.dumps(event).encode() + b"\n\n"
+
+        answer.chunks = chunks
+        return answer
+
+    s.http.post = repeating
+    events = await s.turn(body)
+    s.http.post = posted
+    await s.turn(after(events, body))
+    newest = list(s.driver.sessions.scope(("tenant", "default", "s")).anchors.values())[1]
+    assert "missing_response_id" == newest.cold
+
+
+async def test_an_answer_that_was_not_understood_is_closed_before_the_turn_goes_again():
+    s = stack(STORE)
+    body = await kept(s)
+    reading(s, lambda read: read.pop("previous_response_id", None))
+    posted, closed = s.http.post, []
+
+    async def watched(url, headers, sent_body, within):
+        answer = await posted(url, headers, sent_body, within)
+        number = len(s.core.log)
+
+        async def close():
+            closed.append((number, len(s.core.log)))
+
+        answer.close = close
+        return answer
+
+    s.http.post = watched
+    await s.turn(body)
+    assert (2, 2) == closed[0]
+
+
+async def test_a_full_turn_that_is_told_of_an_anchor_is_not_sent_again():
+    s = stack(STORE)
+    s.core.faults.on_request(faults.HttpError(400, "no", "previous_response_not_found"))
+    answer = await s.answer(FIRST)
+    assert (400, 1) == (answer.status, s.last.attempts)
