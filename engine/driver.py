@@ -139,14 +139,17 @@ class Driver:
     def _begin(self, call: Call) -> Turn:
         request: Request | None
         scope = self.sessions.scope((call.tenant, call.upstream.name, call.session))
+        kind = Kind.GENERATION
         try:
             request = split(call.body, known(scope.anchors.values()))
+            kind = kind_of(request, call)
         except UnreadableRequest:
             request = None
-        turn = Turn(call=call, request=request, scope=scope, session=call.session or "")
+        except Exception as error:  # what cannot be read for a fault here goes as it came, too
+            _log.error("turn %s could not be read: %s", call.turn_id, name_of(error))
+            request = None
+        turn = Turn(call=call, request=request, scope=scope, kind=kind, session=call.session or "")
         turn.resets = scope.resets
-        if request is not None:
-            turn.kind = kind_of(request, call)
         return turn
 
     async def _answer(self, turn: Turn) -> Answer:

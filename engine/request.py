@@ -100,7 +100,9 @@ class Request:
         stream: bool | None,
     ) -> bytes:
         """The body of a POST: no WebSocket envelope. ``stream`` None leaves that field as it is."""
-        left_out = {*_ENVELOPE, "previous_response_id"}
+        left_out = set(_ENVELOPE)
+        if previous_response_id is not None or self.value("previous_response_id") is None:
+            left_out.add("previous_response_id")
         own = {} if stream is None else {"stream": b"true" if stream else b"false"}
         return self._assemble(left_out, b"", input_items, previous_response_id, own)
 

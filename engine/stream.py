@@ -190,7 +190,7 @@ class Fold:
             self.miss_reason = diagnosis["reason"][:64]
         try:
             self._terminal_output = [r.copy() for r in _list.decode(fields.get("output", _MISSING))]
-        except msgspec.MsgspecError:
+        except (msgspec.MsgspecError, RecursionError):
             self._terminal_output = None
 
     def _metadata(self, headers: Raw) -> None:
@@ -229,7 +229,7 @@ def _loose_head(data: bytes) -> _Head:
 def _decode_fields(raw: Raw) -> dict[str, Raw]:
     try:
         return _fields.decode(raw)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, RecursionError):
         return {}
 
 

@@ -170,6 +170,8 @@ def is_understood(request: Request) -> bool:
         request.value("background") is not True
         and request.value("conversation") is None
         and request.value("stream_id") is None
+        # Without it the rest would mean something else; it is not the engine's to judge.
+        and isinstance(request.value("previous_response_id"), str | None)
     )
 
 

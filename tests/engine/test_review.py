@@ -424,3 +424,37 @@ async def test_live_baselines_are_within_the_byte_bound_too():
         await s.turn({**FIRST, "input": [user("x" * 500)]}, session=f"s{n}")
     assert s.driver.sessions._bytes <= 3000
     assert len(chains(s)) == len(s.driver._keeper.connections)
+
+
+# --- what the engine cannot read, or does not know, is not its to change --------------------------
+
+
+async def test_a_fault_in_reading_a_request_lets_it_through_as_it_came(monkeypatch, caplog):
+    def fails(*_):
+        raise AssertionError("secret of the client")
+
+    monkeypatch.setattr("engine.driver.split", fails)
+    s = stack()
+    events = await s.turn(FIRST)
+    assert "response.completed" == events[-1]["type"]
+    assert FIRST == s.core.log[-1].body
+    assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF) == (s.last.mode, s.last.reason)
+    assert "AssertionError" in caplog.text
+    assert "secret" not in caplog.text
+
+
+@pytest.mark.parametrize("transport", ["sse", "ws"])
+@pytest.mark.parametrize("named", [5, True, ["resp_1"], {"id": "resp_1"}])
+async def test_an_anchor_that_is_no_text_reaches_the_upstream_and_is_never_left_out(
+    transport, named
+):
+    s = stack()
+    await s.turn({**FIRST, "previous_response_id": named}, transport=transport)
+    assert named == s.core.log[-1].body["previous_response_id"]
+
+
+def test_an_answer_nested_too_deep_to_be_read_is_one_without_items():
+    fold = Fold()
+    deep = b"[" * 5000 + b"]" * 5000
+    fold.feed_response(b'{"id":"resp_1","status":"completed","output":[' + deep + b"]}")
+    assert [] == fold.outputs
