@@ -68,9 +68,8 @@ def decide(
         # The best one is found: the others are ranked only where nothing has to be read for it.
         if extended and not anchor.is_proven(request.items):
             continue
-        if _continuable(anchor, request) and not changed_fields(
-            anchor.fields, request.fields, policy.tools
-        ):
+        changed = changed_fields(anchor.fields, request.fields, policy.tools)
+        if not changed and _continuable(anchor, request):
             extended.append(anchor)
     if extended:
         chains = tuple(anchor.chain for anchor in extended if anchor.chain is not None)

@@ -71,10 +71,8 @@ class Spelling:
     def _ends(self) -> list[int]:
         """Where each item ends, if all are parted in the same way; else nothing."""
         raws = self.items()
-        text = memoryview(self.body)[self.start : self.end]
         for gap in (b",", b", "):
-            joined = gap.join(raws)
-            if len(joined) == len(text) and self.body.startswith(joined, self.start):
+            if self.body.startswith(gap.join(raws), self.start):
                 lengths = (len(memoryview(raw)) + len(gap) for raw in raws)
                 return list(accumulate(lengths, initial=self.start - len(gap)))[1:]
         return []

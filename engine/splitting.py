@@ -268,7 +268,7 @@ def names_a_key_twice(text: bytes, fields: Mapping[str, Raw]) -> bool:
     """The decoder keeps the last of two equal keys; what it threw away shows in the bytes."""
     length = 1
     for name, raw in fields.items():
-        length += len(_plain(name)) + len(memoryview(raw)) + 2
+        length += len(name if name.isascii() else _encoded(name)) + len(memoryview(raw)) + 4
     # No object is shorter than its compact form, so that nothing more can stand in one.
     if len(text) == max(2, length):
         return False
@@ -316,7 +316,11 @@ _BLANKS = frozenset((b" ", b"\t", b"\n", b"\r"))
 
 
 def _plain(name: str) -> bytes:
-    return b'"' + name.encode("utf-8", "surrogatepass") + b'"'
+    return b'"' + _encoded(name) + b'"'
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogatepass")
 
 
 _skim = json.JSONDecoder(parse_int=str, parse_float=str)

@@ -83,6 +83,11 @@ def test_items_in_common_are_those_before_the_first_that_differs(old, new, style
     assert json.loads(other[:end] + b"]}")["input"] == new[:count]
 
 
+def test_of_items_that_are_parted_in_several_ways_none_is_in_common():
+    old = known_of(b'{"input":[1,2,  3]}').spelling
+    assert old.shared(b'{"input":[1,2,  4]}') == (0, old.start)
+
+
 def test_long_bodies_are_compared_in_blocks():
     old, new = (["x" * 1000] * 100 + [last] for last in "ab")
     spelling = known_of(body(old)).spelling
