@@ -90,6 +90,9 @@ class Frozen:
         places: dict[_Call, int] = {}
         known = sorted((at, call) for call, at in self._waiting.items() if call in waiting)
         for at, call in known:
+            called = _place_of_call(arranged, call[1])
+            if called is not None and called >= at:
+                continue  # another branch of the history: its call would come behind its output
             places[call] = min(at, len(arranged))
             arranged.insert(places[call], waiting[call])
         for call, item in waiting.items():
@@ -138,6 +141,12 @@ def is_call(item: Item) -> bool:
     return (
         isinstance(type_, str) and type_.endswith("_call") and isinstance(item.get("call_id"), str)
     )
+
+
+def _place_of_call(items: list[Item], call_id: str) -> int | None:
+    """Where the last call with this id stands, None if there is none."""
+    places = range(len(items) - 1, -1, -1)
+    return next((i for i in places if is_call(items[i]) and items[i]["call_id"] == call_id), None)
 
 
 _WHAT_IS_CALLED = ("namespace", "name", "arguments", "input", "action", "operation")

@@ -202,6 +202,17 @@ def test_a_placeholder_whose_place_is_gone_stands_at_the_end():
     assert [said, said, said, said, a] == applied(frozen, a, said, said, said, said)
 
 
+@pytest.mark.parametrize("arguments", ["{}", '{"path":"b"}'])
+def test_a_placeholder_never_stands_before_its_call(arguments):
+    frozen = Frozen(PENDING)
+    said = {"role": "user", "content": "hi"}
+    call = {"type": "function_call", "call_id": "call_1", "name": "read", "arguments": "{}"}
+    answered(frozen, said, call, output(text=PENDING))
+    again = {**call, "arguments": arguments}
+    expected = [said, said, said, said, again, output(text=PENDING)]
+    assert expected == applied(frozen, said, said, said, said, again, output(text=PENDING))
+
+
 def test_a_call_waits_once():
     a = output("a", PENDING)
     assert [a] == applied(Frozen(PENDING), a, a)
