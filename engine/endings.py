@@ -60,6 +60,10 @@ class Endings:
         if self.active.pop(turn.call.turn_id, None) is None:
             return
         turn.timer = None
+        if turn.fold.unreadable:  # relayed as it came; what it said is nobody's to log
+            _log.warning(
+                "turn %s: %d events could not be read", turn.call.turn_id, turn.fold.unreadable
+            )
         try:
             self._on_turn(
                 facts(

@@ -10,6 +10,7 @@ import pytest
 from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from app.demo.provider.replies import message
+from engine import items
 from engine.model import Kind, Mode, Policy, Reason, Status
 from engine.sessions import Bounds
 from tests.support.first_turns import FIRST, after, stack, warm
@@ -183,6 +184,23 @@ async def test_what_is_kept_of_a_conversation_does_not_grow_with_its_turns():
         body = after(await s.turn(body), body)
     assert [Mode.WS_FULL] + 14 * [Mode.WS_INCREMENTAL] == [row.mode for row in s.facts]
     assert s.driver.sessions._bytes < 1.5 * s.last.bytes_total
+
+
+async def test_a_long_history_is_not_read_again_to_be_continued(monkeypatch):
+    parse, counts = items.parse, []
+    for length in (20, 500):
+        s = stack()
+        body = {**FIRST, "input": [user(f"{n}") for n in range(length)]}
+        events = await s.turn(body)
+        body = after(events, body)
+        body["input"][-2] = {k: v for k, v in body["input"][-2].items() if k != "status"}
+        read = []
+        monkeypatch.setattr(items, "parse", lambda raw, read=read: read.append(raw) or parse(raw))
+        await s.turn(body)
+        monkeypatch.setattr(items, "parse", parse)
+        assert CONTINUED == outcome(s)
+        counts.append(len(read))
+    assert counts[0] == counts[1] > 0
 
 
 async def test_a_socket_of_many_responses_keeps_a_bounded_number_of_them():

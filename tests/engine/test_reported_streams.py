@@ -133,14 +133,18 @@ async def test_a_clean_close_after_one_delta_is_one_row(policy):
 
 
 @WIRES
-async def test_an_event_that_does_not_parse_is_passed_on_and_ends_nothing(policy):
+async def test_an_event_that_does_not_parse_is_passed_on_and_ends_nothing(policy, caplog):
     s = stack(policy)
+    await s.turn(FIRST, session="before")
+    assert "" == caplog.text
     s.core.faults.on_request(faults.garbage(after=2))
     answer = await s.answer(FIRST)
     seen = [event.data async for event in answer]
     assert b'{"type":"response.output_te' in seen
     assert json.loads(seen[-1])["type"] == "response.completed"
-    assert [Status.COMPLETED] == [row.status for row in s.facts]
+    assert 2 * [Status.COMPLETED] == [row.status for row in s.facts]
+    assert f"turn {s.last.turn_id}: 1 events could not be read" in caplog.text
+    assert "response.output_te" not in caplog.text
 
 
 async def test_private_events_are_relayed_as_received_and_begin_and_end_nothing():
