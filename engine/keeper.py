@@ -144,6 +144,8 @@ class Keeper:
         now, policy = self._clock.monotonic(), call.upstream.policy
         anchor = self._anchor(turn)
         cold = self._flaw(turn)
+        if turn.fold.response_id is not None:
+            self.sessions.named_again(turn.fold.response_id, call.upstream.name)
         # A reset that came while the turn ran is for the next one, with the caller's reason.
         overtaken = turn.resets != scope.resets
         pending = scope.epoch(turn.session).pending if overtaken else None

@@ -121,6 +121,15 @@ class Sessions:
             holders.pop(scope.key, None)
             holders[scope.key] = anchor
 
+    def named_again(self, response_id: str, upstream: str) -> None:
+        """The upstream gave an id a second time: it may no longer keep what the first one named.
+
+        An upstream that counts its responses begins anew when it starts anew, for all tenants.
+        """
+        for (_, name, _), anchor in self._by_response.get(response_id, {}).items():
+            if name == upstream and anchor.kept is not None:
+                anchor.cool(ColdCause.MISSING_RESPONSE_ID)
+
     def superseded(self, size: int) -> None:
         """``size`` bytes of a baseline are now counted with the anchor that extends it."""
         self._bytes -= size

@@ -12,7 +12,7 @@ from engine.errors import ConnectFailed, ConnectionLost
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import after, stack
 from tests.support.provider import user
-from tests.support.storing import FIRST, STORE, holds, kept, reading, said
+from tests.support.storing import FIRST, STORE, counting, holds, kept, reading, said
 
 
 @pytest.mark.parametrize("shape", ["nested", "no_status", "flat", "failed"])
@@ -300,3 +300,17 @@ async def test_a_full_turn_that_is_told_of_an_anchor_is_not_sent_again():
     s.core.faults.on_request(faults.HttpError(400, "no", "previous_response_not_found"))
     answer = await s.answer(FIRST)
     assert (400, 1) == (answer.status, s.last.attempts)
+
+
+@pytest.mark.parametrize("other", [{}, {"session": "other"}, {"tenant": "other"}])
+async def test_an_id_that_was_given_twice_continues_what_it_names_last(other):
+    s = stack(STORE)
+    counting(s, ["resp_1", "resp_1", "resp_2", "resp_3"])
+    body = await kept(s)
+    beside = {**FIRST, "input": [user("beside")]}
+    later = after(await s.turn(beside, **other), beside)
+    events = await s.turn(body)
+    assert (Mode.HTTP_FULL, Reason.MISSING_RESPONSE_ID, None) == said(s)
+    assert "response.completed" == events[-1]["type"]
+    await s.turn(later, **other)
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)

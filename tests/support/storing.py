@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 from app.demo.provider.oracle import same_transcript
 from engine.model import Policy
@@ -47,3 +48,32 @@ class Changed(LoopbackHttp):
 
 def reading(s: Stack, change) -> None:
     s.http.post = Changed(s.core, change).post
+
+
+def counting(s: Stack, ids: list[str]) -> None:
+    """An upstream that gives its responses these ids, and knows them by the last it gave."""
+    post, given = s.http.post, iter(ids)
+    real: dict[str, str] = {}
+
+    async def renamed(url, headers, body, within):
+        read = json.loads(body)
+        named = read.get("previous_response_id")
+        if named is not None:
+            read["previous_response_id"] = real[named]
+        answer = await post(url, headers, json.dumps(read).encode(), within)
+        text = b"".join([chunk async for chunk in answer.chunks()]).decode()
+        match = re.search(r'"id": ?"(resp_[^"]+)"', text)
+        assert match is not None
+        own, name = match[1], next(given)
+        text = text.replace(own, name)
+        if named is not None:
+            text = text.replace(real[named], named)
+        real[name] = own
+
+        async def chunks():
+            yield text.encode()
+
+        answer.chunks = chunks
+        return answer
+
+    s.http.post = renamed
