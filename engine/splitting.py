@@ -256,8 +256,10 @@ def _key_before(body: bytes, start: int) -> int | None:
 
 
 def _skip_back(text: bytes, at: int) -> int:
+    # In blocks: a body may be nothing but space, and nobody else waits for that.
     while at > 0 and text[at - 1] in _SPACE:
-        at -= 1
+        block = text[max(0, at - _BLOCK) : at]
+        at -= len(block) - len(block.rstrip(_SPACE))
     return at
 
 
@@ -308,11 +310,13 @@ def _places(text: bytes, fields: Mapping[str, Raw]) -> dict[str, int] | None:
 
 def _skip(text: bytes, at: int) -> int:
     while text[at : at + 1] in _BLANKS:
-        at += 1
+        block = text[at : at + _BLOCK]
+        at += len(block) - len(block.lstrip(_SPACE))
     return at
 
 
 _BLANKS = frozenset((b" ", b"\t", b"\n", b"\r"))
+_BLOCK = 4096
 
 
 def _plain(name: str) -> bytes:
@@ -343,5 +347,6 @@ def _top_level_keys(text: str) -> int:
 
 def _skip_space(text: str, at: int) -> int:
     while text[at] in " \t\n\r":
-        at += 1
+        block = text[at : at + _BLOCK]
+        at += len(block) - len(block.lstrip(" \t\n\r"))
     return at

@@ -1,6 +1,7 @@
 """A body that goes on from a known one is read like any other, only faster."""
 
 import json
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -241,3 +242,26 @@ def test_a_key_that_stands_twice_is_found_in_every_style(names, value, style):
     text = ("{" + comma.join(f'"{name}"{colon}{value}' for name in names) + "}").encode()
     fields = {name: Raw(value.encode()) for name in names}
     assert names_a_key_twice(text, fields) == (len(set(names)) < len(names))
+
+
+@pytest.mark.parametrize("name", ["model", "mod\\u0065l"])
+def test_space_is_passed_over_in_blocks(name):
+    """A body of nothing but space would hold up all others if each byte of it were a step."""
+    space = " \t\n\r" * 50_000
+    parts = ("{", f'"{name}"', ":", '"m"', ",", '"input"', ":", "[1,2", "]", "}", "")
+    body = space.join(parts).encode()
+    steps = 0
+
+    def count(*_):
+        nonlocal steps
+        steps += 1
+        return count
+
+    before = sys.gettrace()
+    sys.settrace(count)
+    try:
+        found = read(body)[1]
+    finally:
+        sys.settrace(before)
+    assert [b"1", b"2"] == texts(found)
+    assert steps < len(space)
