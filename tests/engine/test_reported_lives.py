@@ -51,7 +51,7 @@ async def test_a_foreign_id_is_unknown_on_every_transport(owners, theirs):
     assert b"previous_response_not_found" in answer.body
 
 
-async def test_an_id_of_another_task_brings_no_history_along_that_is_not_its_own():
+async def test_a_request_that_names_its_own_response_gets_no_history_of_another_task():
     s = stack()
     await s.turn({**FIRST, "input": [user("task one")]}, session="one")
     first = s.last.response_id
