@@ -96,8 +96,8 @@ HISTORY: dict[str, Advice] = {
     ),
     "metadata_moved": Advice(
         "Metadata moves to the newest result, and the older ones lose or change theirs.",
-        "Freeze the key (`freeze` in the upstream's settings), or keep it out of what the model "
-        "reads.",
+        "Keep it out of what the model reads, or keep old results as the model saw them; the "
+        "embedded engine does so.",
     ),
     "ids_remade": Advice(
         "The client makes up ids anew instead of keeping those that were answered.",
