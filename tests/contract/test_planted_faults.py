@@ -112,7 +112,7 @@ FAULTS = {
          "kind_before": "function_call_output", "length_before": 7, "length_now": 8},
         "item 5 (function_call_output) has lost what it had at /output/_meta.",
         "Metadata moves to the newest result",
-        "Freeze the key",
+        "Keep it out of what the model reads",
     ),
     "a re-ordered argument": Fault(
         reordered,

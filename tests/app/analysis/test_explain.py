@@ -206,7 +206,7 @@ def test_a_break_tells_its_usual_cause_and_remedy():
     why = explain(full(Reason.PREFIX_MISMATCH, diverged_class="edited", diverged_at=4,
                        diverged_path="/output/_meta", evidence=json.dumps(evidence)))  # fmt: skip
     assert why.cause.startswith("Metadata moves to the newest result")
-    assert why.remedy.startswith("Freeze the key")
+    assert why.remedy.startswith("Keep it out of what the model reads")
 
 
 def test_changed_fields_tell_their_cause_by_detail_or_by_name():
