@@ -230,6 +230,12 @@ def test_a_baseline_gives_way_to_none_that_did_not_grow_from_it():
     assert first.size > 0
 
 
+def test_to_name_one_baseline_proves_nothing_of_another():
+    named, other = (grown((), request([said(text)]).items, []) for text in "ab")
+    now = Items((raw(said("c")),), base=named)
+    assert (matched(named, now), matched(other, now)) == (1, 0)
+
+
 def test_what_the_provider_holds_is_kept_beside_an_echo_that_says_less():
     first = grown((), request([said("a")]).items, [raw(said("b", id="m1"))])
     later = grown(first, request([said("a"), said("b")]).items, [])
