@@ -172,6 +172,8 @@ def _reason(row: TurnRow, reason: str) -> str:
             return f"Sent in full over HTTP: the upstream offers no WebSocket{_because(row)}."
         case Reason.WS_UNAVAILABLE:
             return f"Sent in full over HTTP: no WebSocket was to be had{_because(row)}."
+        case Reason.STORE_UNSUPPORTED if row.fallback_reason == "store_false":
+            return "Sent in full: the client asks not to store the response, so none is continued."
         case Reason.STORE_UNSUPPORTED:
             return "Sent in full: this upstream does not keep responses, so none can be continued."
         case Reason.NO_BASELINE:

@@ -270,3 +270,11 @@ def test_whatever_stands_in_the_evidence_a_sentence_is_made_of_it(evidence, told
     why = explain(full(reason, evidence=json.dumps({**evidence, "field_details": told})))
     assert re.fullmatch(r"Sent in full: .+\.", why.sentence)
     assert (why.cause is None) == (why.remedy is None)
+
+
+def test_a_client_that_wants_nothing_stored_is_told_apart_from_an_upstream_that_keeps_nothing():
+    asked = explain(full(Reason.STORE_UNSUPPORTED, fallback_reason="store_false")).sentence
+    assert asked.startswith("Sent in full: the client asks not to store")
+    assert explain(full(Reason.STORE_UNSUPPORTED)).sentence.startswith(
+        "Sent in full: this upstream"
+    )
