@@ -192,7 +192,13 @@ class Driver:
     async def _observe(self, turn: Turn) -> Answer:
         """Change nothing; a client socket without a WebSocket upstream is served over HTTP."""
         call = turn.call
-        self._shadow.cast(turn)
+        try:
+            self._shadow.cast(turn)
+        except Exception as error:  # what could have been is not worth another wire
+            _log.error("turn %s has no shadow: %s", call.turn_id, name_of(error))
+            self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
+            turn.chain, turn.staged, turn.plan = None, None, None
+            turn.reason, turn.fallback, turn.shadow = Reason.INTERNAL_ERROR, None, None
         turn.session = turn.session or self._new_id("anon-")
         now = self._clock.monotonic()
         blocked = self._keeper.health.blocked(call.tenant, call.upstream.name, now)

@@ -354,3 +354,26 @@ async def test_an_internal_fault_of_the_shadow_does_not_touch_the_turn(monkeypat
     assert "response.completed" == events[-1]["type"]
     assert (Mode.HTTP_FULL, Reason.INTERNAL_ERROR) == (s.last.mode, s.last.reason)
     assert json.dumps(FIRST) == frames(s)[-1]
+
+
+@pytest.mark.parametrize("step", ["engine.shadow.stage", "engine.keeper.Keeper.settle"])
+@pytest.mark.parametrize("call", [{}, SOCKET])
+async def test_a_fault_in_what_could_have_been_changes_nothing_on_the_wire(
+    step, call, monkeypatch, caplog
+):
+    def fails(*_):
+        raise KeyError("secret of the client")
+
+    s = stack(OBSERVE)
+    raw = json.dumps(CREATE if call else FIRST, indent=1)
+    with monkeypatch.context() as broken:
+        broken.setattr(step, fails)
+        events = await s.turn(raw.encode(), **call)
+    assert "response.completed" == events[-1]["type"]
+    mode = Mode.WS_FULL if call else Mode.HTTP_FULL
+    assert (mode, Reason.INTERNAL_ERROR, False) == wire(s)
+    assert [raw] == frames(s)
+    assert "KeyError" in caplog.text
+    assert "secret" not in caplog.text
+    await s.turn(raw.encode(), **call)
+    assert (Mode.WS_FULL, Reason.NO_BASELINE) == shadow(s)
