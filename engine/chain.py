@@ -14,7 +14,7 @@ anchor cold and retires the chain, since nobody can tell what the connection hol
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 
 from msgspec import Raw
@@ -36,6 +36,8 @@ class KeptChain:
     id: str
     taken: bool = False
     """A turn goes on under this id; the next one that hangs here is a fork with its own."""
+    account: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    """The headers that tell for whom of the tenant's accounts it is kept."""
 
 
 @dataclass(slots=True, eq=False)

@@ -35,6 +35,7 @@ _IDENTITY = frozenset(
         "x-codex-routing-hint",
     }
 )
+_ACCOUNT = frozenset({"chatgpt-account-id", "openai-organization", "openai-project"})
 _SPELLINGS = {"session_id": "session-id", "thread_id": "thread-id"}
 
 # Codex's per-turn headers, and the names under which Codex itself sends them in a frame.
@@ -63,6 +64,11 @@ def handshake(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]
         betas = [beta.strip() for beta in given.get("openai-beta", "").split(",") if beta.strip()]
         given["openai-beta"] = ", ".join(dict.fromkeys([*betas, _CODEX_BETA]))
     return tuple(sorted(given.items()))
+
+
+def account(headers: Iterable[tuple[str, str]]) -> tuple[tuple[str, str], ...]:
+    """Beside the credential: for whom the upstream keeps a response, and whom it is kept from."""
+    return tuple((n, v) for n, v in handshake(headers) if n in _ACCOUNT)
 
 
 def identity(tenant: str, upstream: str, headers: Sequence[tuple[str, str]], key: bytes) -> bytes:

@@ -101,14 +101,13 @@ class Keeper:
 
     def decide(self, turn: Turn, epoch: Epoch) -> _Decision:
         policy = turn.call.upstream.policy
-        decide = kept.decide if policy.continuation == "store" else decision.decide
-        plan = decide(
-            list(turn.scope.anchors.values()),
-            turn.understood,
-            policy,
-            epoch,
-            decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key),
-        )
+        anchors, request = list(turn.scope.anchors.values()), turn.understood
+        asker = decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key)
+        if policy.continuation == "store":
+            account = handshake.account(turn.call.headers)
+            plan = kept.decide(anchors, request, policy, epoch, asker, account=account)
+        else:
+            plan = decision.decide(anchors, request, policy, epoch, asker)
         session = turn.call.session or (plan.compared.session if plan.compared else turn.session)
         return _Decision(plan, session or self._new_id("anon-"))
 
@@ -294,7 +293,7 @@ class Keeper:
 
     def _hang_on(self, anchor: Anchor, turn: Turn) -> None:
         """From now on turns may hang on this response; its baseline is shared with the former's."""
-        anchor.kept = KeptChain(turn.kept_chain or "")
+        anchor.kept = KeptChain(turn.kept_chain or "", account=handshake.account(turn.call.headers))
         if turn.extended is not None:
             self.sessions.superseded(turn.extended.size)
             turn.extended.size = 0

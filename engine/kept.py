@@ -64,11 +64,14 @@ def decide(
     policy: Policy,
     epoch: Epoch,
     asker: decision.Asker,
+    *,
+    account: tuple[tuple[str, str], ...] = (),
 ) -> decision.Plan:
     """``ok`` with the kept anchor to hang on as ``compared``; else why the request goes in full."""
     for anchor in sorted(anchors, key=lambda one: (-len(one.items), -one.born)):
         if (
             anchor.kept is not None
+            and anchor.kept.account == account
             and anchor.cold is None
             and len(anchor.items) < len(request.items)
             and anchor.matched(request.items) == len(anchor.items)
@@ -82,6 +85,8 @@ def decide(
         return dataclasses.replace(plan, reason=Reason.PREVIOUS_RESPONSE_NOT_FOUND, fallback=None)
     if plan.compared.kept is None:
         return dataclasses.replace(plan, reason=Reason.STORE_UNSUPPORTED, fallback="not_kept")
+    if plan.compared.cold is None:
+        return dataclasses.replace(plan, fallback="handshake_changed")
     return plan
 
 

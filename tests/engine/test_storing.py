@@ -10,7 +10,7 @@ import pytest
 from app.demo.provider.oracle import same_transcript
 from engine.model import Kind, Mode, Policy, Reason
 from tests.support.first_turns import after, stack
-from tests.support.loopback import LoopbackHttp, Stack
+from tests.support.loopback import CREDENTIAL, LoopbackHttp, Stack
 from tests.support.provider import MODEL, make_core, user
 from tests.support.storing import FIRST, STORE, holds, kept, reading, said, sent
 
@@ -271,3 +271,16 @@ async def test_an_upstream_that_ignores_the_anchor_never_answers_a_bare_delta(tr
     held = s.core.held(response["id"]).items
     assert same_transcript(held, [*body["input"], *response["output"]])
     assert 1 == [e.get("type") for e in answered].count("response.created") or transport == "http"
+
+
+@pytest.mark.parametrize(
+    "header", ["openai-organization", "openai-project", "chatgpt-account-id", "user-agent"]
+)
+async def test_what_is_kept_for_one_account_is_not_continued_for_another(header):
+    s = stack(STORE)
+    body = await kept(s, headers=(("authorization", CREDENTIAL), (header, "one")))
+    await s.turn(body, headers=(("authorization", CREDENTIAL), (header, "two")))
+    full = (Mode.HTTP_FULL, Reason.CONNECTION_LOST, "handshake_changed")
+    assert (full if header != "user-agent" else (Mode.HTTP_INCREMENTAL, Reason.OK, None)) == said(s)
+    await s.turn(body, headers=(("authorization", CREDENTIAL), (header, "one")))
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
