@@ -75,12 +75,16 @@ class HttpSide:
                 return await self._post_kept(turn)
             except Again as failed:
                 self._keeper.abandon(turn, failed.cold)
-                if failed.reason is Reason.STORE_UNSUPPORTED:
+                refused = failed.cause == "refused"
+                if failed.reason is Reason.STORE_UNSUPPORTED and not refused:
                     self._keeper.unsupported(turn, failed.cause or "")
                 if turn.gone:
                     raise lost(turn, "connection_lost") from failed
                 if failed.reason is Reason.STORE_UNSUPPORTED:
-                    return await self.run(turn, failed.reason, failed.cause)
+                    answer = await self.run(turn, failed.reason, failed.cause)
+                    if refused:  # and storage was the cause, since without it all is well
+                        self._keeper.unsupported(turn, "refused")
+                    return answer
                 turn.reason, turn.fallback = failed.reason, failed.cause
                 turn.extended, turn.fold = None, Fold()
                 turn.kept_chain = self._new_id("ch_")
@@ -189,7 +193,7 @@ class HttpSide:
             raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
         asked = turn.stores and turn.understood.value("store") is not True
         if asked and kept.refuses_to_store(status, body):
-            raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, "refused")
+            raise Again(ColdCause.AFTER_CANCEL, Reason.STORE_UNSUPPORTED, "refused")
 
     def _verify(self, turn: Turn, data: bytes, *, event: bool) -> None:
         """Nothing of the answer is handed out unless it continues what the delta hangs on."""

@@ -314,3 +314,13 @@ async def test_an_id_that_was_given_twice_continues_what_it_names_last(other):
     assert "response.completed" == events[-1]["type"]
     await s.turn(later, **other)
     assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+
+
+async def test_an_error_that_only_mentions_storage_says_nothing_of_the_upstream():
+    s = stack(STORE)
+    body = await kept(s)
+    s.core.faults.on_request(faults.HttpError(400, "no such app in the store"), times=2)
+    answer = await s.answer(body)
+    assert (400, 2) == (answer.status, s.last.attempts)
+    await s.turn(body)
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
