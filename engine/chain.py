@@ -60,6 +60,8 @@ class Anchor:
     """The provider keeps the response, as far as the request asked for it."""
     opaque: bool = False
     """The baseline is unknown: the turn hung on an id that is not ours."""
+    flawed: bool = False
+    """The provider's answer is not known whole: the baseline explains, but must not be expanded."""
     chain: Chain | None = None
     cold: ColdCause | None = None
     reset_reason: str | None = None

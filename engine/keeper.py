@@ -69,6 +69,10 @@ class Keeper:
             turn.session = anchor.session
         if anchor.stored or anchor.opaque:
             return False
+        if anchor.flawed:
+            # Expanded, it would lack what the provider answered: the client has to replay.
+            turn.refused = True
+            raise Ended(400, failures.not_found(named))
         turn.request = expand(turn.understood, anchor)
         turn.anchored = True
         return True
@@ -80,7 +84,7 @@ class Keeper:
             return False
         (tenant, upstream, _), anchor = found
         mine = (tenant, upstream) == (turn.call.tenant, turn.call.upstream.name)
-        return mine and not anchor.stored and not anchor.opaque
+        return mine and not (anchor.stored or anchor.opaque or anchor.flawed)
 
     def reset_by_call(self, turn: Turn) -> None:
         """The reset that came with the request: it holds for this turn already."""
@@ -164,6 +168,7 @@ class Keeper:
             chain.leased_by = None if turn.gone else call.socket
         is_kept = turn.stores and self._is_kept(turn)
         if anchor is not None:
+            anchor.flawed = cold is not None
             if is_kept and cold is None:
                 self._hang_on(anchor, turn)
             elif chain is None or cold is not None:

@@ -127,7 +127,7 @@ class Fold:
         return (
             count > len(self._done)
             or not self._announced <= self._done.keys()
-            or (self.has_output and not self._done)
+            or ((self.has_output or bool(self.usage.output_tokens)) and not self._done)
         )
 
     @property

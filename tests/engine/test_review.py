@@ -453,6 +453,30 @@ async def test_an_anchor_that_is_no_text_reaches_the_upstream_and_is_never_left_
     assert named == s.core.log[-1].body["previous_response_id"]
 
 
+@pytest.mark.parametrize("fault", [faults.DropDone(), faults.ConflictingOutput()])
+@pytest.mark.parametrize("reset", [None, "summarize"])
+async def test_a_response_of_which_not_all_is_known_is_not_expanded(fault, reset):
+    """The provider would get a history that lacks what it answered itself."""
+    s = stack()
+    s.core.faults.on_request(fault)
+    events = await s.turn(FIRST, transport="ws", socket="k")
+    if reset is not None:
+        s.driver.reset_epoch(s.last.tenant, s.last.upstream, s.last.session, reset)
+    named = {"previous_response_id": events[-1]["response"]["id"], "input": [user("go on")]}
+    seen = len(s.core.log)
+    answer = await s.turn({**FIRST, **named}, transport="ws", socket="k")
+    assert "previous_response_not_found" == answer[-1]["error"]["code"]
+    assert seen == len(s.core.log)
+    assert Status.REFUSED == s.last.status
+
+
+def test_an_answer_without_items_that_took_tokens_is_not_trusted():
+    fold = Fold()
+    usage = b'{"input_tokens":5,"output_tokens":7,"total_tokens":12}'
+    fold.feed_response(b'{"id":"resp_1","status":"completed","output":[],"usage":' + usage + b"}")
+    assert fold.lacks_items
+
+
 def test_an_answer_nested_too_deep_to_be_read_is_one_without_items():
     fold = Fold()
     deep = b"[" * 5000 + b"]" * 5000
