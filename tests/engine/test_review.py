@@ -470,6 +470,16 @@ async def test_a_response_of_which_not_all_is_known_is_not_expanded(fault, reset
     assert Status.REFUSED == s.last.status
 
 
+async def test_a_repeat_that_is_refused_at_the_door_was_no_incremental_turn():
+    s = stack()
+    events = await s.turn(FIRST)
+    s.core.faults.on_request(faults.previous_response_not_found())
+    s.core.faults.on_upgrade(faults.RefuseUpgrade(429))
+    await s.turn(after(events, FIRST))
+    assert (None, Reason.PREVIOUS_RESPONSE_NOT_FOUND) == (s.last.mode, s.last.reason)
+    assert (None, None) == (s.last.previous_response_id, s.last.items_sent)
+
+
 def test_an_answer_without_items_that_took_tokens_is_not_trusted():
     fold = Fold()
     usage = b'{"input_tokens":5,"output_tokens":7,"total_tokens":12}'
