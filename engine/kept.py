@@ -19,7 +19,7 @@ from engine.model import ColdCause, Policy, Reason
 from engine.request import Request, changed_fields
 from engine.stream import Fold
 
-_TRUE = Raw(b"true")
+_TRUE, _FALSE, _NULL = Raw(b"true"), Raw(b"false"), Raw(b"null")
 
 
 class _Response(msgspec.Struct):
@@ -47,8 +47,12 @@ def covers(patterns: Sequence[str], model: str | None) -> bool:
 
 
 def may_store(request: Request, policy: Policy) -> bool:
-    """A client that says ``store: false`` is obeyed, unless the operator's policy overrules it."""
-    return policy.force_store or request.value("store") is not False
+    """A client that says ``store: false`` is obeyed, unless the operator's policy overrules it.
+
+    What is no boolean is the upstream's to refuse, and never becomes a wish to store.
+    """
+    raw = request.fields.get("store", _NULL)
+    return raw in (_NULL, _TRUE) or (policy.force_store and raw == _FALSE)
 
 
 def storing(request: Request) -> Request:

@@ -70,6 +70,11 @@ def test_a_pattern_ends_in_a_star_or_is_the_whole_name(patterns, model, expected
         ({"store": True}, False, True),
         ({"store": False}, False, False),
         ({"store": False}, True, True),
+        *(
+            ({"store": odd}, force, False)
+            for odd in (0, "false", "", [])
+            for force in (False, True)
+        ),
     ],
 )
 def test_what_a_client_asks_not_to_store_is_stored_only_by_the_operators_policy(
