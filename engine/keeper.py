@@ -292,7 +292,8 @@ class Keeper:
         if kept.says_stored(turn.fold):
             self.storage.supported(turn.call.tenant, turn.call.upstream.name)
             return True
-        if turn.fold.terminal != "response.incomplete":
+        # An answer without an id says nothing of what the upstream keeps.
+        if turn.fold.response_id and turn.fold.terminal != "response.incomplete":
             self.unsupported(turn, "not_stored")
         return False
 

@@ -324,3 +324,12 @@ async def test_an_error_that_only_mentions_storage_says_nothing_of_the_upstream(
     assert (400, 2) == (answer.status, s.last.attempts)
     await s.turn(body)
     assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+
+
+async def test_one_answer_without_an_id_does_not_mark_the_upstream():
+    s = stack(STORE)
+    s.core.faults.on_request(faults.NoResponseId())
+    await s.turn(FIRST)
+    body = await kept(s)
+    await s.turn(body)
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
