@@ -68,7 +68,13 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
       fields.area("labels", "Labels", { value: Object.entries(given.labels).map((pair) => pair.join("=")).join("\n"), help: "One name=text per line; in every message." }),
       fields.area("description", "Description", { value: given.description }))));
   const definition = () => ({ ...read(fields, known()), enabled: given.enabled });
-  const preview = new Preview(() => ({ rule: named(definition()), unit: known()?.unit ?? "" }), zone, (fault, asked) => asked && fields.blame(fault));
+  const preview = new Preview(() => ({ rule: named(checked(definition(), known())), unit: known()?.unit ?? "" }), zone, (fault, asked) => asked && fields.blame(plainly(fault)));
+  // beside the form, so it names the field
+  preview.plainly = (fault) => {
+    const said = plainly(fault);
+    const label = fields.label(said.field ?? "");
+    return label ? { ...said, message: `${label}: ${said.message}` } : said;
+  };
   const follow = () => {
     reword(fields, known());
     preview.soon();
@@ -81,8 +87,10 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
   });
   onSubmit(form, fields, async () => {
     const path = rule ? `/api/alerts/rules/${encodeURIComponent(rule.id)}` : "/api/alerts/rules";
-    const body = rule ? { ...definition(), version: rule.version } : definition();
-    const answer = await send(rule ? "PUT" : "POST", path, body);
+    const given = checked(definition(), known());
+    const answer = await send(rule ? "PUT" : "POST", path, rule ? { ...given, version: rule.version } : given).catch((fault) => {
+      throw plainly(fault);
+    });
     closePanel();
     announce(`Saved the rule ${answer.rule.definition.name}.`);
     saved(answer.rule);
@@ -90,6 +98,33 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
   reword(fields, known());
   openPanel(rule ? `Edit ${given.name}` : "New rule", [form], { kind: "widest", closed: () => preview.stop() });
   void preview.run(false);
+}
+
+/**
+ * The form asks in percent, the server answers in fractions: what is wrong with a share is said here.
+ * @param {any} definition
+ * @param {Signal | undefined} signal
+ */
+function checked(definition, signal) {
+  const { threshold, recover } = definition;
+  const share = signal?.unit === "ratio";
+  /** @type {(field: string, message: string) => never} */
+  const refuse = (field, message) => {
+    throw Object.assign(new Error(message), { field });
+  };
+  if (!share || typeof threshold !== "number") return definition;
+  if (threshold < 0 || threshold > 1) refuse("threshold", "A share lies between 0 and 100 %.");
+  if (threshold === (signal.rises ? 1 : 0)) refuse("threshold", `No share lies ${signal.rises ? "above 100" : "below 0"} %: the rule would never fire.`);
+  if (typeof recover !== "number") return definition;
+  if (recover < 0 || recover > 1) refuse("recover", "A share lies between 0 and 100 %.");
+  if (signal.rises ? recover > threshold : recover < threshold) refuse("recover", `Must be at ${signal.rises ? "most" : "least"} the threshold of ${shown(threshold, signal)} %.`);
+  return definition;
+}
+
+/** A refusal without the name that the field has in a file: it stands at the field. @param {any} fault */
+function plainly(fault) {
+  const words = String(fault.message ?? "").replace(/^\w+ in the rule:? /, "");
+  return { message: words.charAt(0).toUpperCase() + words.slice(1), hint: fault.hint, field: fault.field, code: fault.code };
 }
 
 /** A rule that is not named yet can be tried all the same. @param {any} definition */

@@ -26,6 +26,8 @@ export class Preview {
   #button = h("button", { type: "button", class: "button", click: () => void this.run(true) }, icon("spike"), "Preview");
   #chart = new Chart(this.#plot, { pick: () => undefined, zoom: () => undefined });
   #zone;
+  /** How a refusal is put. @type {(fault: any) => {message: string, hint?: string | null}} */
+  plainly = (fault) => fault;
 
   /**
    * @param {() => {rule?: any, id?: string, unit: string}} wanted the rule to try; may throw what is wrong with it
@@ -77,7 +79,7 @@ export class Preview {
       await this.#show(told, unit);
     } catch (fault) {
       if (isAbort(fault) || signal.aborted) return;
-      const { message, hint } = /** @type {{message: string, hint?: string | null}} */ (fault);
+      const { message, hint } = this.plainly(fault);
       this.#nothing(regrouped([message, hint].filter(Boolean).join(" ")));
       this.failed(fault, asked);
     }
@@ -134,7 +136,7 @@ function transitions(list) {
   if (!list.length) return null;
   return h("details", { "data-key": "transitions" }, h("summary", {}, counted(list.length, "change of state", "changes of state")),
     h("ol", { class: "plain" }, ...list.slice(0, MOST).map((one) => {
-      const item = h("li", {}, h("time", { datetime: one.at, title: one.at }, moment(one.at)), " ", stateTag(one.before), " → ", stateTag(one.after));
+      const item = h("li", {}, h("time", { datetime: one.at, title: one.at }, moment(one.at)), " ", stateTag(one.before), " → ", stateTag(one.after, one.cause));
       const labels = groupWords(labelsOf(one.group));
       add(item, h("span", { class: "muted" }, ` ${causeWords(one.cause)}${labels && ` (${labels})`}`));
       return item;

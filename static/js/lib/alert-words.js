@@ -26,6 +26,19 @@ const DELIVERIES = /** @type {Record<string, [string, string, string]>} */ ({
   dead: ["Dead", "failed", "bad"],
 });
 
+/** What an answer means that ends a delivery. */
+const ANSWERS = [
+  [/^HTTP 3\d\d$/, "redirects are not followed"], [/^HTTP 410$/, "it wants no more messages and is disabled"],
+  [/^HTTP 40[13]$/, "it does not let the message in"], [/^HTTP 404$/, "there is nothing at this address"],
+  [/^HTTP 429$/, "it wants fewer messages"], [/^HTTP 5\d\d$/, "it failed"],
+];
+
+/** What became of an attempt, in words. @param {string} outcome */
+export function outcomeWords(outcome) {
+  const found = ANSWERS.find(([pattern]) => /** @type {RegExp} */ (pattern).test(outcome));
+  return found ? `${outcome}: ${found[1]}` : outcome;
+}
+
 const CAUSES = /** @type {Record<string, string>} */ ({
   crossed: "the threshold was crossed",
   held: "it stayed crossed for as long as the rule asks",
@@ -58,9 +71,13 @@ export function stateWord(state) {
   return STATES[state]?.[0] ?? state;
 }
 
-/** @param {string} state */
-export function stateTag(state) {
-  const [word, sign, tone, meaning] = STATES[state] ?? [state, "unknown", "unknown", ""];
+/** How an alert ends of which nobody knows whether all is well. */
+const ENDS = new Set(["gone", "edited", "paused", "deleted"]);
+
+/** @param {string} state @param {string} [cause] why it came to this state */
+export function stateTag(state, cause = "") {
+  const ended = state === "inactive" && ENDS.has(cause);
+  const [word, sign, tone, meaning] = ended ? ["Ended", "unknown", "unknown", "Whether it recovered is not known."] : (STATES[state] ?? [state, "unknown", "unknown", ""]);
   return h("span", { class: `tag ${tone}`, title: `${state}: ${meaning}`, "data-state": state }, icon(sign), word);
 }
 
@@ -82,7 +99,7 @@ export function causeWords(cause) {
  */
 export function amount(value, unit) {
   if (value === null || value === undefined) return UNKNOWN;
-  if (unit === "ratio") return percent(value);
+  if (unit === "ratio") return percent(value).replace(".0\u202f%", "\u202f%"); // as in messages: 40 %, not 40.0 %
   if (unit === "ms") return milliseconds(value);
   return `${integer(value)} ${unit}`;
 }
@@ -116,6 +133,12 @@ export function condition(rule, signal) {
 /** "model gpt-5.6, client codex"; empty for a rule without groups. @param {Record<string, string>} labels */
 export function groupWords(labels) {
   return Object.entries(labels).map(([name, value]) => `${name} ${value}`).join(", ");
+}
+
+/** What a link to rows is called: those that have no group of their own are found with those of all groups only. @param {string} word @param {Record<string, string>} labels */
+export function rowsOf(word, labels) {
+  const values = Object.values(labels);
+  return values.length && values.every((value) => value === "other") ? `${word} of all groups` : word;
 }
 
 /** An instant: when, and how long ago. @param {string | null | undefined} iso @param {string} [none] */

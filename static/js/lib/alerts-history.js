@@ -15,7 +15,7 @@ export function drawHistory(host, events) {
   redraw(host, h("ol", { class: "card lines" }, ...events.map((event) => {
     const labels = groupWords(event.group ?? {});
     return h("li", { class: "line" },
-      h("p", {}, when(event.at), " ", h("strong", {}, event.rule), labels && ` (${labels})`, ": ", stateTag(event.before), " → ", stateTag(event.after)),
+      h("p", {}, when(event.at), " ", h("strong", {}, event.rule), labels && ` (${labels})`, ": ", stateTag(event.before), " → ", stateTag(event.after, event.cause)),
       h("p", { class: "muted" }, `${capital(causeWords(event.cause))}. `, regrouped(event.sentence ?? "")));
   })));
 }

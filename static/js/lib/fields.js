@@ -123,6 +123,12 @@ export class Fields {
     return this.control(name).value.trim();
   }
 
+  /** What a field is called; empty where the form has none of that name. @param {string} name */
+  label(name) {
+    const field = this.#fields.get(name);
+    return field ? (all("label, legend", field.box)[0]?.textContent ?? "") : "";
+  }
+
   /** @param {string} name @returns {string[]} */
   ticked(name) {
     return this.#get(name).controls.filter((box) => box instanceof HTMLInputElement && box.checked).map((box) => box.value);
