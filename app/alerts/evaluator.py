@@ -129,22 +129,35 @@ class Evaluator:
         """
         now = to_ms(self._clock.now())
         evaluations = 0
-        for stored in store.all_rules(self._engine, enabled_only=True):
-            try:
-                if not _is_due(stored, now):
-                    continue
-                while not self._closed and (result := self._evaluate(stored.id, now)):
+        rules = store.all_rules(self._engine, enabled_only=True)
+        waiting = [stored.id for stored in rules if _is_due(stored, now)]
+        # A chunk of each in turn: who has much to make up for must not hold up the others.
+        while waiting:
+            unfinished = []
+            for rule_id in waiting:
+                result = None if self._closed else self._try_evaluating(rule_id, now)
+                if result is not None:
                     evaluations += result.evaluations
-                self._late.discard(stored.id)
-            except _OvertakenError:
-                continue
-            except _PASSES as error:
-                if stored.id not in self._late:
-                    logger.warning("rule %s is evaluated later: %s", stored.id, describe(error))
-                self._late.add(stored.id)
-            except Exception as error:
-                logger.error("rule %s: %s", stored.id, describe(error))
+                    unfinished.append(rule_id)
+            waiting = unfinished
         return evaluations
+
+    def _try_evaluating(self, rule_id: str, now: int) -> _Result | None:
+        """None where nothing is due, or nothing can be done before the next tick."""
+        try:
+            result = self._evaluate(rule_id, now)
+        except _OvertakenError:
+            return None
+        except _PASSES as error:
+            if rule_id not in self._late:
+                logger.warning("rule %s is evaluated later: %s", rule_id, describe(error))
+            self._late.add(rule_id)
+            return None
+        except Exception as error:
+            logger.error("rule %s: %s", rule_id, describe(error))
+            return None
+        self._late.discard(rule_id)
+        return result
 
     def _evaluate(self, rule_id: str, now: int) -> _Result | None:
         """The next chunk of a rule, read, folded and written; None when nothing is due."""

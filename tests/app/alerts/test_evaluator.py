@@ -204,6 +204,24 @@ def test_a_long_catch_up_is_written_in_parts(
     assert messages(engine) == [("firing", "ops")]
 
 
+def test_who_has_much_to_make_up_for_holds_up_no_other_rule(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "CHUNK", 4)
+    begin(engine, id="long", name="A")
+    begin(engine, id="short", name="B", every="5m", window="5m")
+    order: list[tuple[str, int]] = []
+    read = measures.windows
+
+    def windows(engine: Engine, rule: Rule, first: int, last: int) -> Any:
+        order.append((rule.id, (last - first) // (rule.every * 1_000) + 1))
+        return read(engine, rule, first, last)
+
+    monkeypatch.setattr(measures, "windows", windows)
+    assert make_evaluator(engine, minute(10)).tick() == 12
+    assert order == [("long", 4), ("short", 2), ("long", 4), ("long", 2)]
+
+
 @pytest.mark.parametrize("bound", ["CHUNK_LETTERS", "CHUNK_TRANSITIONS"])
 def test_a_part_ends_early_when_it_has_much_to_write(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, bound: str
