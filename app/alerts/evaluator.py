@@ -259,7 +259,8 @@ def _due(rule: Rule, until: int, now: int) -> tuple[range, bool]:
     if until > now + AHEAD:
         return measures.instants(rule, now - rule.every * 1_000, now), True
     oldest = now - CATCH_UP
-    return measures.instants(rule, max(until, oldest), now), until < oldest
+    skipped = bool(measures.instants(rule, until, oldest))
+    return measures.instants(rule, max(until, oldest), now), skipped
 
 
 def _interrupted(state: GroupState, at: int) -> GroupState:

@@ -176,6 +176,21 @@ def test_waiting_begins_anew_where_instants_were_skipped(engine: Engine) -> None
     assert "firing" not in [after for _, _, after in moves(engine)]
 
 
+def test_a_daily_rule_waits_over_its_instants(engine: Engine) -> None:
+    """A tick comes some seconds after its instant: the one before is then more than a day ago,
+    but nothing between the two was left out."""
+    begin(engine, every="1d", window="1d", pending_for="2d")
+    late = 3_000 / MINUTE
+    midnight = 16 * 60  # START is 08:00
+    write(engine, START_MS, bad=1)
+    for day in range(4):
+        write(engine, START_MS + (midnight + day * 1_440 + 60) * MINUTE, bad=1)
+        make_evaluator(engine, minute(midnight + day * 1_440 + late)).tick()
+    assert [(0, "pending"), (2, "firing")] == [
+        ((at - midnight) // 1_440, after) for at, _, after in moves(engine)
+    ]
+
+
 def test_a_clock_that_was_ahead_and_is_set_back_mutes_no_rule(engine: Engine) -> None:
     begin(engine)
     make_evaluator(engine, minute(600)).tick()
