@@ -9,6 +9,7 @@ from playwright.sync_api import expect
 
 from tests.support.alert_page import (
     REFUSED,
+    ask,
     break_turns,
     card,
     make_receiver,
@@ -202,3 +203,44 @@ def test_an_alert_that_ended_unproven_is_not_called_ok(open_page, alerts):
     history = page.get_by_role("region", name="History")
     expect(history).to_contain_text("The rule was deleted.")
     expect(history.get_by_role("listitem").first).to_contain_text("Ended")
+
+
+def test_a_form_says_what_it_lacks_in_its_own_words(open_page, alerts):
+    page = opened(open_page, alerts)
+    page.watch.allow(*REFUSED)
+    make_receiver(alerts, page)
+    page.get_by_role("button", name="Refresh now").click()
+    page.get_by_role("button", name="Secrets ops").click()
+    panel(page).get_by_role("button", name="Add the new secret").click()
+    expect(panel(page).get_by_text("Must be a text of 1 to")).to_be_visible()
+    page.keyboard.press("Escape")
+    page.get_by_role("button", name="New silence").click()
+    panel(page).get_by_label("For", exact=True).select_option("until a time …")
+    panel(page).get_by_role("button", name="Silence", exact=True).click()
+    expect(panel(page).get_by_label("Until")).to_be_focused()
+    expect(panel(page).get_by_text("Say until when.")).to_be_visible()
+
+
+def test_the_keyboard_stays_in_the_section_when_what_it_was_on_has_gone(open_page, alerts):
+    page = opened(open_page, alerts)
+    make_rule(alerts, page)
+    ask(alerts, page, "silences", {"rule_id": None, "matchers": {}, "for": "1h"})
+    page.get_by_role("button", name="Refresh now").click()
+    page.get_by_role("button", name="End now").press("Enter")
+    expect(page.get_by_role("heading", name="Silences")).to_be_focused()
+    page.get_by_role("button", name="Delete Mismatches").press("Enter")
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete rule").press("Enter")
+    expect(page.get_by_role("heading", name="Rules")).to_be_focused()
+
+
+def test_a_receiver_that_rules_name_is_refused_without_a_question(open_page, alerts):
+    page = opened(open_page, alerts)
+    page.watch.allow("409")
+    make_receiver(alerts, page)
+    make_rule(alerts, page, receivers=["ops"])
+    page.get_by_role("button", name="Refresh now").click()
+    expect(card(page, "Mismatches")).to_contain_text("Tells ops")
+    page.get_by_role("button", name="Delete ops").click()
+    refusal = page.get_by_role("alert").filter(has_text="These rules tell ops: Mismatches.")
+    expect(refusal).to_be_visible()
+    expect(page.get_by_role("alertdialog")).to_have_count(0)

@@ -5,7 +5,7 @@ import { send } from "./api.js";
 import { Preview } from "./alert-preview.js";
 import { closePanel, leavePanel, openPanel } from "./dialog.js";
 import { announce, h } from "./dom.js";
-import { Fields, formFoot, onSubmit } from "./fields.js";
+import { Fields, formFoot, onSubmit, plainly } from "./fields.js";
 import { zone } from "./time.js";
 
 /** @typedef {import("./alert-words.js").Signal} Signal */
@@ -68,12 +68,12 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
       fields.area("labels", "Labels", { value: Object.entries(given.labels).map((pair) => pair.join("=")).join("\n"), help: "One name=text per line; in every message." }),
       fields.area("description", "Description", { value: given.description }))));
   const definition = () => ({ ...read(fields, known()), enabled: given.enabled });
-  const preview = new Preview(() => ({ rule: named(checked(definition(), known())), unit: known()?.unit ?? "" }), zone, (fault, asked) => asked && fields.blame(plainly(fault)));
+  const preview = new Preview(() => ({ rule: named(checked(definition(), known())), unit: known()?.unit ?? "" }), zone, (fault, asked) => asked && fields.blame(fault));
   // beside the form, so it names the field
   preview.plainly = (fault) => {
     const said = plainly(fault);
-    const label = fields.label(said.field ?? "");
-    return label ? { ...said, message: `${label}: ${said.message}` } : said;
+    const label = fields.label(fault.field ?? "");
+    return label ? `${label}: ${said}` : said;
   };
   const follow = () => {
     reword(fields, known());
@@ -88,9 +88,7 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
   onSubmit(form, fields, async () => {
     const path = rule ? `/api/alerts/rules/${encodeURIComponent(rule.id)}` : "/api/alerts/rules";
     const given = checked(definition(), known());
-    const answer = await send(rule ? "PUT" : "POST", path, rule ? { ...given, version: rule.version } : given).catch((fault) => {
-      throw plainly(fault);
-    });
+    const answer = await send(rule ? "PUT" : "POST", path, rule ? { ...given, version: rule.version } : given);
     closePanel();
     announce(`Saved the rule ${answer.rule.definition.name}.`);
     saved(answer.rule);
@@ -119,12 +117,6 @@ function checked(definition, signal) {
   if (recover < 0 || recover > 1) refuse("recover", "A share lies between 0 and 100 %.");
   if (signal.rises ? recover > threshold : recover < threshold) refuse("recover", `Must be at ${signal.rises ? "most" : "least"} the threshold of ${shown(threshold, signal)} %.`);
   return definition;
-}
-
-/** A refusal without the name that the field has in a file: it stands at the field. @param {any} fault */
-function plainly(fault) {
-  const words = String(fault.message ?? "").replace(/^\w+ in the rule:? /, "");
-  return { message: words.charAt(0).toUpperCase() + words.slice(1), hint: fault.hint, field: fault.field, code: fault.code };
 }
 
 /** A rule that is not named yet can be tried all the same. @param {any} definition */

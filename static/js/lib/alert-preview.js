@@ -5,6 +5,7 @@ import { isAbort, send } from "./api.js";
 import { amount, causeWords, groupWords, stateTag } from "./alert-words.js";
 import { Chart, plotly } from "./charts.js";
 import { add, fill, h, icon } from "./dom.js";
+import { plainly } from "./fields.js";
 import { counted, milliseconds, regrouped } from "./format.js";
 import { dataTable } from "./table.js";
 import { moment } from "./time.js";
@@ -26,8 +27,8 @@ export class Preview {
   #button = h("button", { type: "button", class: "button", click: () => void this.run(true) }, icon("spike"), "Preview");
   #chart = new Chart(this.#plot, { pick: () => undefined, zoom: () => undefined });
   #zone;
-  /** How a refusal is put. @type {(fault: any) => {message: string, hint?: string | null}} */
-  plainly = (fault) => fault;
+  /** How a refusal is put. @type {(fault: any) => string} */
+  plainly = plainly;
 
   /**
    * @param {() => {rule?: any, id?: string, unit: string}} wanted the rule to try; may throw what is wrong with it
@@ -79,8 +80,7 @@ export class Preview {
       await this.#show(told, unit);
     } catch (fault) {
       if (isAbort(fault) || signal.aborted) return;
-      const { message, hint } = this.plainly(fault);
-      this.#nothing(regrouped([message, hint].filter(Boolean).join(" ")));
+      this.#nothing(regrouped(this.plainly(fault)));
       this.failed(fault, asked);
     }
     this.element.removeAttribute("aria-busy");

@@ -195,7 +195,8 @@ const receiverActions = {
     announce(`Enabled ${receiver.name}.`);
   }),
   remove: (/** @type {any} */ receiver) => void change(async () => {
-    if (!(await confirmed(`Delete ${receiver.name}?`, "Nothing is sent to it any more, not even that an alert is over. Its address and secrets are erased.", "Delete receiver"))) return;
+    const named = rules.some((rule) => rule.definition.receivers.includes(receiver.name)); // the server refuses, and says which rules
+    if (!named && !(await confirmed(`Delete ${receiver.name}?`, "Nothing is sent to it any more, not even that an alert is over. Its address and secrets are erased.", "Delete receiver"))) return;
     await send("DELETE", receiverPath(receiver));
     announce(`Deleted ${receiver.name}.`);
   }),
