@@ -87,6 +87,8 @@ class _Result:
 
     until: int
     states: dict[GroupKey, GroupState]
+    rule: Rule | None = None
+    """None of a failure."""
     evaluations: int = 0
     failure: str | None = None
     transitions: list[tuple[GroupKey, Transition, Observation | None]] = field(default_factory=list)
@@ -217,7 +219,7 @@ class Evaluator:
         dispatch: Dispatch,
     ) -> _Result:
         quiet = partial(silences.silenced, silenced, rule.id)
-        result = _Result(instants[0], known)
+        result = _Result(instants[0], known, rule)
         for at, measured in measures.windows(self._engine, rule, instants[0], instants[-1]):
             memories = {key: state.memory for key, state in result.states.items()}
             outcome = evaluation.evaluate(rule, memories, at, measured, quiet)
@@ -242,7 +244,7 @@ class Evaluator:
             if connection.execute(claim).rowcount != 1:
                 raise _OvertakenError
             state_store.save(connection, stored.id, snapshot.states, result.states)
-            event_store.add(connection, stored.id, stored.name, result.transitions)
+            event_store.add(connection, stored.id, stored.name, result.transitions, result.rule)
             dispatch.post(connection, result.letters, now)
 
 

@@ -69,7 +69,7 @@ class AlertEvent(Base):
     after: Mapped[str]
     cause: Mapped[str]
     reading: Mapped[str | None]
-    """As in ``alert_states``, with ``window_start`` and ``window_end``."""
+    """As in ``alert_states``, with ``window_start`` and ``window_end``, and in words."""
 
     __table_args__ = (
         Index(None, "at", "id"),
