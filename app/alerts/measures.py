@@ -8,12 +8,12 @@ here, so that the same rows give the same measures. What a rate counts is decide
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Label, func, select
 
+from app.alerts import ordered
 from app.alerts.groups import GroupKey, key_of
 from app.alerts.rules import Rule
 from app.alerts.signals import Measure, Signal, Weight
@@ -141,18 +141,14 @@ class _Sums:
     ) -> None:
         self._count(counts, 1)
         for key, values in samples.items():
-            ordered = self._samples.setdefault(key, [])
-            for value in values:
-                insort(ordered, value)
+            ordered.add(self._samples.setdefault(key, []), values)
 
     def leave(
         self, counts: Mapping[GroupKey, list[int]], samples: Mapping[GroupKey, list[float]]
     ) -> None:
         self._count(counts, -1)
         for key, values in samples.items():
-            ordered = self._samples[key]
-            for value in values:
-                del ordered[bisect_left(ordered, value)]
+            ordered.remove(self._samples[key], values)
 
     def _count(self, counts: Mapping[GroupKey, list[int]], sign: int) -> None:
         for key, values in counts.items():
