@@ -17,9 +17,11 @@ from app.charts.chart import count, percent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNPRINTABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+    "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
-"""Control characters, those that turn the direction of writing, and halves of characters."""
+"""Control characters, those that nobody sees or that turn the direction of writing, and halves of
+characters."""
 _TINY = 1e-9
 CUT = " … (cut)"
 

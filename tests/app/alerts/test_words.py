@@ -141,6 +141,7 @@ def test_unknown_is_not_zero():
 def test_names_are_made_printable_and_keep_their_letters():
     assert words.clean("gpt-6\nsol\x00") == "gpt-6\ufffdsol\ufffd"
     assert words.clean("\u202egpt\ud83d") == "\ufffdgpt\ufffd"
+    assert words.clean("a\u061cb\u180e\ufff9\U000e0041") == "a\ufffdb" + 3 * "\ufffd"
     assert words.clean("Ä 模型 😀 \"'<&>") == "Ä 模型 😀 \"'<&>"
 
 
