@@ -197,14 +197,14 @@ class Evaluator:
         except Exception as error:
             return _failed(snapshot, _unreadable_instant(now), error)
         instants, skipped = _due(rule, snapshot.stored.evaluated_until, now)
-        instants = instants[:CHUNK]
+        newest, instants = instants[-1], instants[:CHUNK]
         try:
             if snapshot.unreadable is not None:
                 raise snapshot.unreadable
             known = dict(snapshot.states)
             if skipped:
                 known = {key: _interrupted(state, instants[0]) for key, state in known.items()}
-            return self._fold(rule, snapshot.silences, known, instants, dispatch)
+            return self._fold(rule, snapshot.silences, known, (instants, newest), dispatch)
         except _PASSES:
             raise
         except Exception as error:
@@ -215,14 +215,19 @@ class Evaluator:
         rule: Rule,
         silenced: Sequence[Silence],
         known: dict[GroupKey, GroupState],
-        instants: range,
+        due: tuple[range, int],
         dispatch: Dispatch,
     ) -> _Result:
+        """``due`` are the instants of this chunk, and the newest of all that are due: only that
+        one reminds people, for the others lie in the past."""
+        instants, newest = due
         quiet = partial(silences.silenced, silenced, rule.id)
         result = _Result(instants[0], known, rule)
+        unreminded = replace(rule, renotify_every=0)
         for at, measured in measures.windows(self._engine, rule, instants[0], instants[-1]):
             memories = {key: state.memory for key, state in result.states.items()}
-            outcome = evaluation.evaluate(rule, memories, at, measured, quiet)
+            by = rule if at == newest else unreminded
+            outcome = evaluation.evaluate(by, memories, at, measured, quiet)
             _take(result, rule, at, outcome, dispatch)
             if result.full:
                 break
