@@ -36,8 +36,10 @@ class Ended:
         event_store.add(connection, self._rule.id, self._rule.name, self.transitions)
         self._dispatch.post(connection, self.letters, self._now)
 
-    def go_on(self, key: GroupKey, state: GroupState) -> None:
+    def go_on(self, key: GroupKey, state: GroupState, *, other_signal: bool) -> None:
         memory, moved = states.edit(state.memory, self._now)
+        if other_signal:  # a worst value in milliseconds is none of a rate
+            memory = replace(memory, peak=None)
         self.states[key] = replace(state, memory=memory)
         self.transitions += [(key, transition, None) for transition in moved]
 
@@ -64,9 +66,15 @@ class Ended:
 
 
 def of_edit(
-    rule: Rule, before: Mapping[GroupKey, GroupState], now: int, dispatch: Dispatch
+    rule: Rule,
+    before: Mapping[GroupKey, GroupState],
+    now: int,
+    dispatch: Dispatch,
+    *,
+    other_signal: bool = False,
 ) -> Ended:
-    """``rule`` is the new definition, ``before`` what was kept under the old one."""
+    """``rule`` is the new definition, ``before`` what was kept under the old one, which watched
+    ``other_signal`` or the same."""
     ended = Ended(rule, now, dispatch)
     for key, state in before.items():
         if set(groups.labels_of(key)) != set(rule.group_by):
@@ -74,7 +82,7 @@ def of_edit(
         elif not rule.enabled:
             ended.pause(key, state)
         else:
-            ended.go_on(key, state)
+            ended.go_on(key, state, other_signal=other_signal)
     return ended
 
 

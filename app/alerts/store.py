@@ -20,6 +20,7 @@ from sqlalchemy.exc import IntegrityError
 
 from app.alerts import endings, rules, state_store, tables
 from app.alerts.rules import BadRuleError, Rule
+from app.alerts.signals import Signal
 from app.alerts.teller import Dispatch, Teller
 from app.errors import AppError
 from app.ledger.database import WRITES
@@ -201,7 +202,8 @@ def change_rule(
         # They stay as they are, and its next evaluation says so; the edit itself is sound.
         logger.warning("the states of rule %s cannot be read", rule.id)
         return changed
-    ended = endings.of_edit(rule, before, now, dispatch)
+    other = _signal_of(stored) != rule.signal
+    ended = endings.of_edit(rule, before, now, dispatch, other_signal=other)
     state_store.save(connection, rule.id, before, ended.states)
     ended.write(connection)
     return changed
@@ -235,6 +237,14 @@ def _same(stored: StoredRule, rule: Rule) -> bool:
         return stored.rule() == rule
     except (ValueError, BadRuleError):
         return False
+
+
+def _signal_of(stored: StoredRule) -> Signal | None:
+    """None of a definition that this version cannot read."""
+    try:
+        return stored.rule().signal
+    except (ValueError, BadRuleError):
+        return None
 
 
 def _read_for_change(connection: Connection, rule_id: str) -> StoredRule:
