@@ -44,8 +44,9 @@ LAST_CALLS = 5.0
 """Seconds that those under way get at the end: what they record would be sent again."""
 LEASE = 120.0
 """Seconds after which a claim may be taken over: longer than any send may take."""
-UNKNOWN_AFTER = 86_400_000
-"""Milliseconds that a message to a receiver of another process's settings file may wait here."""
+UNKNOWN_AFTER = 86_400.0
+"""Seconds that messages to a receiver of another process's settings file may be due without any
+process taking them. How old they are says nothing: that one may be at its retries."""
 DELETED = "the receiver was deleted"
 UNKNOWN = "no process knows the receiver"
 GONE = "the receiver answered 410: it wants no more messages"
@@ -107,6 +108,7 @@ class Courier:
         self._tasks = Tasks()
         self._sends: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
+        self._unknown_since: dict[str, float] = {}
         self._claiming = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -183,14 +185,16 @@ class Courier:
         """In a worker thread. With each claim the version of its receiver."""
         now = to_ms(self._clock.now())
         waiting = outbox.waiting(self._engine, now)
+        for receiver_id in self._unknown_since.keys() - waiting:
+            del self._unknown_since[receiver_id]
         if not waiting:
             return []
         known = {receiver.id: receiver for receiver in self._receivers.all()}
         room: dict[str, int] = {}
-        for receiver_id, oldest in waiting.items():
+        for receiver_id in waiting:
             receiver = known.get(receiver_id)
             if receiver is None:
-                self._abandon_unknown(receiver_id, now - oldest, now)
+                self._abandon_unknown(receiver_id, now)
             elif receiver.disabled is not None:
                 outbox.abandon(self._engine, receiver_id, receiver.disabled, now)
             else:
@@ -199,10 +203,11 @@ class Courier:
         claims = outbox.claim_due(self._engine, now, lease, limit, room)
         return [(claimed, known[claimed.receiver_id].version) for claimed in claims]
 
-    def _abandon_unknown(self, receiver_id: str, age: int, now: int) -> None:
+    def _abandon_unknown(self, receiver_id: str, now: int) -> None:
+        moment = self._clock.monotonic()
         if not receiver_id.startswith(FILE_ID):
             outbox.abandon(self._engine, receiver_id, DELETED, now)
-        elif age >= UNKNOWN_AFTER:
+        elif moment - self._unknown_since.setdefault(receiver_id, moment) >= UNKNOWN_AFTER:
             outbox.abandon(self._engine, receiver_id, UNKNOWN, now)
 
     # One delivery

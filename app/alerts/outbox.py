@@ -138,11 +138,11 @@ def _due(now: int) -> ColumnElement[bool]:
     )
 
 
-def waiting(engine: Engine, now: int) -> dict[str, int]:
-    """Receivers that something is to be sent to now, with the time of the oldest such message."""
-    query = select(d.receiver_id, func.min(d.created_at)).where(_due(now)).group_by(d.receiver_id)
+def waiting(engine: Engine, now: int) -> set[str]:
+    """Receivers that something is to be sent to now."""
+    query = select(d.receiver_id).where(_due(now)).distinct()
     with engine.connect() as connection:
-        return {row[0]: row[1] for row in connection.execute(query)}
+        return set(connection.execute(query).scalars())
 
 
 def claim_due(
