@@ -58,6 +58,9 @@ CATCH_UP = 86_400_000
 AHEAD = 300_000
 """A rule that was evaluated for a time further ahead than this is evaluated anew: a clock that was
 wrong has been set back. Less is the difference between the clocks of two machines."""
+STILL = 60.0
+"""Seconds beyond a rule's step for which such a rule must stand still first: while it moves on,
+another machine evaluates it, whose clock is ahead, and the two must not evaluate in turn."""
 CHUNK = 1_440
 """Evaluations of a rule in one transaction, at most: what they bring is held in memory."""
 CHUNK_LETTERS = 200
@@ -118,6 +121,8 @@ class Evaluator:
         self._on_queued = on_queued
         self._late: set[str] = set()
         """Rules whose evaluation waits for the database; the log has said so."""
+        self._ahead: dict[str, tuple[int, float]] = {}
+        """Rules that are ahead of this clock: how far they were, and since when they are."""
         self._closed = False
 
     def close(self) -> None:
@@ -132,7 +137,7 @@ class Evaluator:
         now = to_ms(self._clock.now())
         evaluations = 0
         rules = store.all_rules(self._engine, enabled_only=True)
-        waiting = [stored.id for stored in rules if _is_due(stored, now)]
+        waiting = [stored.id for stored in rules if self._is_due(stored, now)]
         # A chunk of each in turn: who has much to make up for must not hold up the others.
         while waiting:
             unfinished = []
@@ -179,10 +184,20 @@ class Evaluator:
             self._on_queued()
         return result
 
+    def _is_due(self, stored: StoredRule, now: int) -> bool:
+        until, moment = stored.evaluated_until, self._clock.monotonic()
+        if until <= now + AHEAD:
+            self._ahead.pop(stored.id, None)
+            return _is_due(stored, now)
+        if stored.id not in self._ahead or self._ahead[stored.id][0] != until:
+            self._ahead[stored.id] = until, moment
+        stands_for = moment - self._ahead[stored.id][1]
+        return _is_due(stored, now) and stands_for >= stored.rule().every + STILL
+
     def _read(self, rule_id: str, now: int) -> _Snapshot | None:
         with self._engine.connect() as connection:
             stored = store.read(connection, rule_id)
-            if stored is None or not stored.enabled or not _is_due(stored, now):
+            if stored is None or not stored.enabled or not self._is_due(stored, now):
                 return None
             quiet = silences.since(connection, now - CATCH_UP)
             try:

@@ -195,9 +195,28 @@ def test_a_clock_that_was_ahead_and_is_set_back_mutes_no_rule(engine: Engine) ->
     begin(engine)
     make_evaluator(engine, minute(600)).tick()
     write(engine, START_MS + 4 * MINUTE, bad=1)
-    assert make_evaluator(engine, minute(5)).tick() == 1
+    clock = minute(3)
+    live = make_evaluator(engine, clock)
+    assert [live.tick(), clock.advance(119), live.tick()] == [0, None, 0]
+    clock.advance(1)
+    assert live.tick() == 1
     assert messages(engine) == [("firing", "ops")]
-    assert make_evaluator(engine, minute(5)).tick() == 0
+    assert live.tick() == 0
+
+
+def test_two_whose_clocks_differ_by_minutes_do_not_evaluate_in_turn(engine: Engine) -> None:
+    """To the one that is ahead, the turns of the other come late: the two never agree."""
+    begin(engine)
+    clock, ahead = minute(0), minute(10)
+    live, other = make_evaluator(engine, clock), make_evaluator(engine, ahead)
+    for number in range(20):
+        write(engine, START_MS + number * MINUTE, bad=1)
+        write(engine, START_MS + (10 + number) * MINUTE, good=5)
+        for each in (clock, ahead):
+            each.advance(60)
+        other.tick()
+        live.tick()
+    assert messages(engine).count(("firing", "ops")) <= 1
 
 
 def test_a_clock_that_is_a_little_ahead_makes_nobody_evaluate_twice(engine: Engine) -> None:
