@@ -244,3 +244,32 @@ def test_a_receiver_that_rules_name_is_refused_without_a_question(open_page, ale
     refusal = page.get_by_role("alert").filter(has_text="These rules tell ops: Mismatches.")
     expect(refusal).to_be_visible()
     expect(page.get_by_role("alertdialog")).to_have_count(0)
+
+
+def test_a_long_history_is_shown_in_parts_and_says_where_it_ends(open_page, alerts):
+    page = opened(open_page, alerts)
+    make_rule(alerts, page, group_by=["model"], min_turns=1)
+    for _ in range(3):  # 49 groups and the others: each fires and is gone again
+        groups_break(alerts, 60)
+        alerts.advance(600)
+        expect(page.get_by_text("Nothing fires.")).to_be_visible()
+    history = page.get_by_role("region", name="History")
+    lines = history.locator("li")
+    for count in range(20, 200, 20):
+        expect(lines).to_have_count(count)
+        history.get_by_role("button", name="Show older history").click()
+    expect(lines).to_have_count(200)
+    expect(history.get_by_role("button", name="Show older history")).to_be_hidden()
+    expect(history.get_by_text("The newest 200 are shown.")).to_be_visible()
+
+
+def test_a_silence_of_a_deleted_rule_does_not_show_an_id(open_page, alerts):
+    page = opened(open_page, alerts)
+    rule = make_rule(alerts, page)
+    ask(alerts, page, "silences", {"rule_id": rule, "matchers": {}, "for": "1h"})
+    page.get_by_role("button", name="Refresh now").click()
+    page.get_by_role("button", name="Delete Mismatches").click()
+    page.get_by_role("alertdialog").get_by_role("button", name="Delete rule").click()
+    silences = page.get_by_role("region", name="Silences")
+    expect(silences).to_contain_text("A deleted rule")
+    assert rule not in silences.inner_text()

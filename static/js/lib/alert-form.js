@@ -19,6 +19,7 @@ const NO_DATA = /** @type {const} */ ([
 const WEIGHTS = /** @type {Record<string, string>} */ ({ turns: "Turns", tokens: "Input tokens" });
 const CONFIDENCES = /** @type {Record<string, string>} */ ({ wilson: "What the turns prove (Wilson)", raw: "The value itself" });
 const UNITS = /** @type {Record<string, string>} */ ({ ratio: "%", ms: "ms", tokens: "tokens" });
+const PROOF = "3 of 10 turns prove only 10.8 %, 30 of 100 prove 21.9 %.";
 const DURATION = "Such as 90s, 15m or 6h.";
 
 /** What a new rule begins with. */
@@ -51,7 +52,7 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
       fields.text("recover", "Is over at or below", { unit: "%", value: given.recover === given.threshold ? "" : shown(given.recover, signals.get(given.signal)), attributes: { inputmode: "decimal" }, help: "Empty: as the threshold." }),
       fields.text("window", "Over the last", { value: given.window, help: "A multiple of the step below." }),
       fields.text("min_turns", "At least so many turns", { value: given.min_turns, attributes: { inputmode: "numeric" }, help: "With fewer nothing is judged." }),
-      fields.select("confidence", "Compared is", confidences(signals.get(given.signal), given.weight), { value: given.confidence, help: "3 of 10 turns prove only 10.8 %, 30 of 100 prove 21.9 %." }),
+      fields.select("confidence", "Compared is", confidences(signals.get(given.signal), given.weight), { value: given.confidence, help: PROOF }),
       fields.text("pending_for", "Must stay so for", { value: given.pending_for, help: "0s: it fires at once." }),
       fields.text("keep_firing_for", "Must stay good for", { value: given.keep_firing_for, help: "Before the alert is over." }),
       fields.select("no_data", "A window without rows", NO_DATA, { value: given.no_data })),
@@ -151,6 +152,8 @@ function reword(fields, signal) {
   const weight = fields.value("weight");
   fields.choices("weight", weights(signal));
   fields.choices("confidence", confidences(signal, fields.value("weight") || weight));
+  const provable = confidences(signal, fields.value("weight")).length > 1;
+  fields.reword("confidence", { help: provable ? PROOF : "Only a rate of turns can be proven." });
   fields.reword("signal", { help: signal.unit === "ratio" ? `${signal.part} ÷ ${signal.whole}. ${signal.rises ? "High" : "Low"} is bad.` : `${signal.part}, of ${signal.whole}. ${signal.rises ? "High" : "Low"} is bad.` });
   fields.reword("threshold", { label: signal.rises ? "Fires above" : "Fires below", unit, help: `In ${unit === "%" ? "percent" : unit}.` });
   fields.reword("recover", { label: signal.rises ? "Is over at or below" : "Is over at or above", unit });

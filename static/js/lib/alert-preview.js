@@ -123,7 +123,7 @@ export class Preview {
  */
 function firings(list, unit) {
   if (!list.length) return null;
-  return h("section", {}, h("h4", {}, `Would have fired ${counted(list.length, "time")}`),
+  return h("section", {}, h("h4", {}, list.length === 1 ? "Would have fired once" : `Would have fired ${counted(list.length, "time")}`),
     h("ul", { class: "plain" }, ...list.slice(0, MOST).map((one) => {
       const labels = groupWords(labelsOf(one.group));
       const lasted = one.ended_at ? `${moment(one.started_at)}, for ${milliseconds(Date.parse(one.ended_at) - Date.parse(one.started_at))}` : `${moment(one.started_at)}, and still does`;

@@ -37,7 +37,7 @@ export function drawSilences(host, silences, names, end) {
  * @param {Map<string, string>} names
  */
 function words(silence, names) {
-  const rule = silence.rule_id === null ? "All rules" : (names.get(silence.rule_id) ?? silence.rule_id);
+  const rule = silence.rule_id === null ? "All rules" : (names.get(silence.rule_id) ?? "A deleted rule");
   const labels = groupWords(silence.matchers);
   return labels ? `${rule}, ${labels}` : rule;
 }

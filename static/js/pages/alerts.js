@@ -58,8 +58,8 @@ async function load() {
     section("silences", [silent.silences, rules.map((rule) => [rule.id, rule.definition.name])], (host) => drawSilences(host, silent.silences, names(), (one) => void endSilence(one)));
     byId("received-section").hidden = !arrived;
     if (arrived) section("received", arrived.received, (host) => drawReceived(host, arrived.received));
-    byId("more-deliveries").hidden = !sent.next_cursor || limits.deliveries >= MOST;
-    byId("more-history").hidden = !happened.next_cursor || limits.events >= MOST;
+    older("deliveries", sent.next_cursor, limits.deliveries);
+    older("history", happened.next_cursor, limits.events);
     tellChanges();
     if (!followed) {
       followed = true;
@@ -85,6 +85,17 @@ function section(id, data, draw) {
   if (shown.get(id) === text || selecting(host)) return;
   shown.set(id, text);
   draw(host);
+}
+
+/**
+ * Offer what is older than what is shown.
+ * @param {string} what
+ * @param {string | null} more
+ * @param {number} limit
+ */
+function older(what, more, limit) {
+  byId(`more-${what}`).hidden = !more || limit >= MOST;
+  byId(`rest-${what}`).hidden = !more || limit < MOST;
 }
 
 /** Say which alerts changed their state, and keep the count of those that fire in the title. */
