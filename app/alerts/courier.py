@@ -108,6 +108,7 @@ class Courier:
         self._tasks = Tasks()
         self._sends: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
+        self._under_way: set[int] = set()
         self._unknown_since: dict[str, float] = {}
         self._claiming = asyncio.Lock()
         self._wanted = asyncio.Event()
@@ -172,16 +173,21 @@ class Courier:
             limit = AT_ONCE - len(self._sends)
             if self._closing or limit < 1:
                 return 0
-            found = await self._in_thread(self._claim, limit, Counter(self._busy))
+            found = await self._in_thread(
+                self._claim, limit, Counter(self._busy), frozenset(self._under_way)
+            )
             for claimed, version in found:
                 self._busy[claimed.receiver_id] += 1
+                self._under_way.add(claimed.number)
                 name = f"alert-delivery-{claimed.number}"
                 task = self._tasks.start(self._deliver(claimed, version), name=name)
                 self._sends.add(task)
                 task.add_done_callback(self._sends.discard)
             return len(found)
 
-    def _claim(self, limit: int, busy: Counter[str]) -> list[tuple[Claimed, int]]:
+    def _claim(
+        self, limit: int, busy: Counter[str], under_way: frozenset[int]
+    ) -> list[tuple[Claimed, int]]:
         """In a worker thread. With each claim the version of its receiver."""
         now = to_ms(self._clock.now())
         waiting = outbox.waiting(self._engine, now)
@@ -200,7 +206,7 @@ class Courier:
             else:
                 room[receiver_id] = AT_ONCE_EACH - busy[receiver_id]
         lease = to_ms(self._lease)
-        claims = outbox.claim_due(self._engine, now, lease, limit, room)
+        claims = outbox.claim_due(self._engine, now, lease, limit, room, under_way=under_way)
         return [(claimed, known[claimed.receiver_id].version) for claimed in claims]
 
     def _abandon_unknown(self, receiver_id: str, now: int) -> None:
@@ -228,6 +234,7 @@ class Courier:
                 await self._in_thread(self._close_down, claimed.receiver_id, version, now)
         finally:
             self._busy[claimed.receiver_id] -= 1
+            self._under_way.discard(claimed.number)
             self._wanted.set()
 
     async def _attempt(self, claimed: Claimed) -> Result:
