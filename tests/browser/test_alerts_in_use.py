@@ -273,3 +273,26 @@ def test_a_silence_of_a_deleted_rule_does_not_show_an_id(open_page, alerts):
     silences = page.get_by_role("region", name="Silences")
     expect(silences).to_contain_text("A deleted rule")
     assert rule not in silences.inner_text()
+
+
+def test_a_rule_that_takes_absence_for_bad_says_so_where_it_fires(open_page, alerts):
+    page = opened(open_page, alerts)
+    make_rule(alerts, page, no_data="alerting")
+    alerts.advance(60)
+    alarm = page.get_by_role("article", name="Firing: Mismatches")
+    expect(alarm).to_contain_text("No turns now, which this rule takes for bad")
+    expect(card(page, "Mismatches")).to_contain_text("No turns: this rule takes that for bad.")
+    expect(card(page, "Mismatches")).not_to_contain_text("Not judged")
+
+
+def test_an_edit_while_pending_ends_no_alert(open_page, alerts):
+    page = opened(open_page, alerts)
+    make_rule(alerts, page, pending_for="1h")
+    break_turns(alerts)
+    expect(card(page, "Mismatches")).to_contain_text("Pending")
+    page.get_by_role("button", name="Edit Mismatches").click()
+    panel(page).get_by_label("Fires above").fill("30")
+    panel(page).get_by_role("button", name="Save rule").click()
+    last = page.get_by_role("region", name="History").get_by_role("listitem").first
+    expect(last).to_contain_text("The rule was edited.")
+    expect(last).to_contain_text("OK")

@@ -2,7 +2,7 @@
 // What a rule would have done: its signal over the stored rows, and when it would have fired.
 
 import { isAbort, send } from "./api.js";
-import { amount, causeWords, groupWords, stateTag } from "./alert-words.js";
+import { afterTag, amount, causeWords, groupWords, stateTag } from "./alert-words.js";
 import { Chart, plotly } from "./charts.js";
 import { add, fill, h, icon } from "./dom.js";
 import { plainly } from "./fields.js";
@@ -136,7 +136,7 @@ function transitions(list) {
   if (!list.length) return null;
   return h("details", { "data-key": "transitions" }, h("summary", {}, counted(list.length, "change of state", "changes of state")),
     h("ol", { class: "plain" }, ...list.slice(0, MOST).map((one) => {
-      const item = h("li", {}, h("time", { datetime: one.at, title: one.at }, moment(one.at)), " ", stateTag(one.before), " → ", stateTag(one.after, one.cause));
+      const item = h("li", {}, h("time", { datetime: one.at, title: one.at }, moment(one.at)), " ", stateTag(one.before), " → ", afterTag(one));
       const labels = groupWords(labelsOf(one.group));
       add(item, h("span", { class: "muted" }, ` ${causeWords(one.cause)}${labels && ` (${labels})`}`));
       return item;

@@ -74,9 +74,13 @@ export function stateWord(state) {
 /** How an alert ends of which nobody knows whether all is well. */
 const ENDS = new Set(["gone", "edited", "paused", "deleted"]);
 
-/** @param {string} state @param {string} [cause] why it came to this state */
-export function stateTag(state, cause = "") {
-  const ended = state === "inactive" && ENDS.has(cause);
+/** The state after a change, which may be the end of an alert. @param {{before: string, after: string, cause: string}} change */
+export function afterTag({ before, after, cause }) {
+  return stateTag(after, (before === "firing" || before === "recovering") && after === "inactive" && ENDS.has(cause));
+}
+
+/** @param {string} state @param {boolean} [ended] without a proof that all is well */
+export function stateTag(state, ended = false) {
   const [word, sign, tone, meaning] = ended ? ["Ended", "unknown", "unknown", "Whether it recovered is not known."] : (STATES[state] ?? [state, "unknown", "unknown", ""]);
   return h("span", { class: `tag ${tone}`, title: `${state}: ${meaning}`, "data-state": state }, icon(sign), word);
 }
@@ -120,6 +124,12 @@ export function span(text) {
 /** What stands after a value: beyond what it fires. @param {any} rule its definition @param {Signal | undefined} signal */
 export function threshold(rule, signal) {
   return `fires ${signal?.rises === false ? "below" : "above"} ${level(rule.threshold, signal?.unit ?? "")} over ${span(rule.window)}`;
+}
+
+/** What a rule makes of a window without rows; null where there were some. @param {any} rule its definition @param {any} reading */
+export function absenceWords(rule, reading) {
+  if (reading?.lack !== "no_rows") return null;
+  return { alerting: "No turns: this rule takes that for bad.", ok: "No turns: this rule takes that for good." }[/** @type {string} */ (rule.no_data)] ?? null;
 }
 
 /** A threshold beyond which a rule fires, in words. @param {any} rule its definition @param {Signal | undefined} signal */

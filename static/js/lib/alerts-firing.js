@@ -2,7 +2,7 @@
 // What fires now: the first thing that somebody on call looks for.
 
 import { h, icon } from "./dom.js";
-import { amount, rowsOf, threshold, groupWords, local, stateTag, webLink, when } from "./alert-words.js";
+import { absenceWords, amount, rowsOf, threshold, groupWords, local, stateTag, stateWord, webLink, when } from "./alert-words.js";
 import { counted, integer, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -81,9 +81,10 @@ function alert(rule, group, signals, silence) {
   const labels = groupWords(group.labels);
   const runbook = webLink(rule.definition.runbook_url);
   const [rows, csv] = [local(group.links?.rows), local(group.links?.csv)];
+  const absent = rule.definition.no_data === "alerting" && absenceWords(rule.definition, group.reading) !== null;
   const name = labels ? `${rule.definition.name}, ${labels}` : rule.definition.name;
   const id = `fires-${rule.id}-${group.key}`;
-  return h("li", {}, h("article", { class: "card fire", "aria-label": `Firing: ${name}` },
+  return h("li", {}, h("article", { class: "card fire", "aria-label": `${stateWord(group.state)}: ${name}` },
     h("div", { class: "fire-head" },
       stateTag(group.state),
       h("h3", {}, h("a", { href: `#rule-${rule.id}` }, rule.definition.name)),
@@ -91,8 +92,8 @@ function alert(rule, group, signals, silence) {
       h("span", { class: "tag-plain" }, h("span", { class: "visually-hidden" }, "severity "), rule.definition.severity),
       group.silenced && h("span", { class: "tag unknown" }, icon("silence"), "Silenced")),
     h("p", { class: "fire-value" },
-      h("strong", {}, group.reading ? amount(group.reading.value, unit) : "–"),
-      ` now, ${threshold(rule.definition, signal)}`, group.peak !== null && `, worst ${amount(group.peak, unit)}`),
+      h("strong", {}, absent ? "No turns" : amount(group.reading?.value, unit)),
+      absent ? " now, which this rule takes for bad" : ` now, ${threshold(rule.definition, signal)}`, group.peak !== null && `, worst ${amount(group.peak, unit)}`),
     group.reading?.sentence && h("p", { class: "muted" }, regrouped(group.reading.sentence)),
     h("p", { class: "muted" }, "Firing since ", when(group.started_at),
       toldWords(rule, group)),

@@ -2,7 +2,7 @@
 // The rules: what each watches, how it stands, and what can be done with it.
 
 import { add, h, icon } from "./dom.js";
-import { amount, condition, groupWords, level, local, rowsOf, span, stateTag, webLink, when } from "./alert-words.js";
+import { absenceWords, amount, condition, groupWords, level, local, rowsOf, span, stateTag, webLink, when } from "./alert-words.js";
 import { counted, integer, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -64,7 +64,7 @@ function standing(rule, one, signal) {
   if (one) {
     const { reading } = one;
     if (!reading) return h("p", { class: "muted" }, "Not evaluated yet.");
-    const value = reading.lack ? "Not judged." : h("strong", {}, amount(reading.value, signal?.unit ?? ""));
+    const value = reading.lack ? (absenceWords(rule.definition, reading) ?? "Not judged.") : h("strong", {}, amount(reading.value, signal?.unit ?? ""));
     return h("p", { class: "standing" }, value, " ", h("span", { class: "muted" }, regrouped(reading.sentence ?? "")), one.silenced && " ", one.silenced && silenced());
   }
   if (!rule.groups.length) return h("p", { class: "muted" }, rule.evaluated_until ? "No row in the window, so there is no group yet." : "Not evaluated yet.");
