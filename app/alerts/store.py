@@ -20,7 +20,6 @@ from sqlalchemy.exc import IntegrityError
 
 from app.alerts import endings, rules, state_store, tables
 from app.alerts.rules import BadRuleError, Rule
-from app.alerts.signals import Signal
 from app.alerts.teller import Dispatch, Teller
 from app.errors import AppError
 from app.ledger.database import WRITES
@@ -182,7 +181,8 @@ def change_rule(
     dispatch: Dispatch,
 ) -> StoredRule:
     """As ``update_rule`` says, of a rule that was read with ``lock``."""
-    if _same(stored, rule):
+    was = _read_rule(stored)
+    if was == rule:  # as rules: a later version may write the same one with more words
         return stored
     changed = replace(
         stored,
@@ -202,8 +202,7 @@ def change_rule(
         # They stay as they are, and its next evaluation says so; the edit itself is sound.
         logger.warning("the states of rule %s cannot be read", rule.id)
         return changed
-    other = _signal_of(stored) != rule.signal
-    ended = endings.of_edit(rule, before, now, dispatch, other_signal=other)
+    ended = endings.of_edit(rule, before, now, dispatch, was=was)
     state_store.save(connection, rule.id, before, ended.states)
     ended.write(connection)
     return changed
@@ -231,18 +230,10 @@ def definition_of(rule: Rule) -> str:
     )
 
 
-def _same(stored: StoredRule, rule: Rule) -> bool:
-    """Compared as rules: a later version may write the same one with more words."""
-    try:
-        return stored.rule() == rule
-    except (ValueError, BadRuleError):
-        return False
-
-
-def _signal_of(stored: StoredRule) -> Signal | None:
+def _read_rule(stored: StoredRule) -> Rule | None:
     """None of a definition that this version cannot read."""
     try:
-        return stored.rule().signal
+        return stored.rule()
     except (ValueError, BadRuleError):
         return None
 

@@ -155,10 +155,15 @@ def test_what_fires_goes_on_firing_through_an_edit(engine: Engine) -> None:
     assert messages(engine) == [("firing", "ops")]
 
 
-def test_the_worst_value_of_another_signal_is_forgotten(engine: Engine) -> None:
+def test_what_was_read_of_another_signal_is_forgotten(engine: Engine) -> None:
     rule = firing(engine)
     store.update_rule(engine, make_rule(threshold=0.1), LATER, teller=make_teller(engine))
     assert state_of(engine, rule).memory.peak == 1.0
+    assert state_of(engine, rule).observation is not None
+    proven = make_rule(confidence="wilson")
+    store.update_rule(engine, proven, LATER, teller=make_teller(engine))
+    assert state_of(engine, rule).memory.peak == 1.0
+    assert state_of(engine, rule).observation is None
     slow = make_rule(signal="ttft_p95", threshold=9_000)
     store.update_rule(engine, slow, LATER, teller=make_teller(engine))
     assert state_of(engine, rule).memory.peak is None
