@@ -106,9 +106,12 @@ class Dispatch:
         know yet.
 
         That an alert fires is told to the rule's receivers, that it ended to those who were told
-        that it fires, whatever the rule says by now. ``cause`` is that of the state's last change
-        at this instant, None where there was none (a reminder, the end of a silence).
-        ``observation`` is the last one; ``evaluated`` says whether it is what led to this.
+        that it fires, whatever the rule says by now. What a disabled receiver is told is kept for
+        a replay; it does not count as told, so that it is once it is enabled.
+
+        ``cause`` is that of the state's last change at this instant, None where there was none (a
+        reminder, the end of a silence). ``observation`` is the last one; ``evaluated`` says
+        whether it is what led to this.
         """
         told = notification.notice.told
         if told is Told.RESOLVED:
@@ -116,9 +119,10 @@ class Dispatch:
             knowing: tuple[str, ...] = ()
         else:
             concerned = [self._by_name[name] for name in rule.receivers if name in self._by_name]
+            reached = [one for one in concerned if one.disabled is None]
             if newcomers:
-                concerned = [one for one in concerned if one.id not in told_receivers]
-            knowing = tuple(sorted({*told_receivers, *(receiver.id for receiver in concerned)}))
+                concerned = [one for one in reached if one.id not in told_receivers]
+            knowing = tuple(sorted({*told_receivers, *(one.id for one in reached)}))
             if not newcomers and len(concerned) < len(rule.receivers):
                 missing = [name for name in rule.receivers if name not in self._by_name]
                 logger.warning("rule %s has receivers that do not exist: %s", rule.id, missing)

@@ -193,6 +193,24 @@ def test_a_message_to_a_disabled_receiver_is_kept_and_dead(engine: Engine) -> No
         assert connection.execute(query).all() == [("dead", "gone")]
 
 
+def test_a_receiver_that_is_enabled_while_it_fires_is_told_then_and_of_the_end(
+    engine: Engine,
+) -> None:
+    begin(engine)
+    for number in range(4):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    write(engine, START_MS + 4 * MINUTE, good=1)
+    receivers = Directory()
+    told = []
+    for number in range(1, 6):
+        receivers.known = [Known("ops", disabled="gone" if number < 3 else None)]
+        make_evaluator(engine, minute(number), receivers).tick()
+        told.append([what for what, _ in messages(engine)])
+    dead = ["firing"]
+    assert [dead, dead, [*dead, "firing"], [*dead, "firing"]] == told[:4]
+    assert [*dead, "firing", "resolved"] == told[4]
+
+
 def test_a_message_says_what_was_read(engine: Engine) -> None:
     begin(engine)
     write(engine, START_MS, good=1, bad=3)
