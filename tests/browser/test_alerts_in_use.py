@@ -20,7 +20,7 @@ from tests.support.alert_page import (
 )
 from tests.support.alert_server import AlertServer, alerting
 from tests.support.alerts import bad_row
-from tests.support.receiver import Answer
+from tests.support.receiver import SECRET, Answer
 
 pytestmark = pytest.mark.browser
 
@@ -296,3 +296,17 @@ def test_an_edit_while_pending_ends_no_alert(open_page, alerts):
     last = page.get_by_role("region", name="History").get_by_role("listitem").first
     expect(last).to_contain_text("The rule was edited.")
     expect(last).to_contain_text("OK")
+
+
+@pytest.mark.parametrize("kind", ["webhook", "slack", "alertmanager"])
+def test_an_open_message_shows_what_it_says_to_people(open_page, alerts, kind):
+    page = opened(open_page, alerts)
+    secrets = [SECRET] if kind == "webhook" else []
+    body = {"name": "ops", "kind": kind, "url": alerts.receiver.url, "secrets": secrets}
+    ask(alerts, page, "receivers", body)
+    page.get_by_role("button", name="Refresh now").click()
+    page.get_by_role("button", name="Test ops").click()
+    sent(page, "Firing (test)").get_by_role("button").click()
+    expect(panel(page).get_by_role("heading", name="What it says")).to_be_visible()
+    said = panel(page).get_by_role("paragraph").filter(has_text="This is a test of “firing”")
+    expect(said).to_be_visible()

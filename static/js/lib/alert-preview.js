@@ -12,6 +12,7 @@ import { moment } from "./time.js";
 
 const RANGES = /** @type {const} */ ([["now-24h", "24 h", "last 24 hours"], ["now-7d", "7 d", "last 7 days"], ["now-14d", "14 d", "last 14 days"]]);
 const SETTLES = 700; // milliseconds without a change before it is asked anew
+const FIRST = 8; // of the times it would have fired; the others are folded
 const MOST = 50; // transitions in the list; all of them are in the API's answer
 
 export class Preview {
@@ -124,11 +125,18 @@ export class Preview {
 function firings(list, unit) {
   if (!list.length) return null;
   return h("section", {}, h("h4", {}, list.length === 1 ? "Would have fired once" : `Would have fired ${counted(list.length, "time")}`),
-    h("ul", { class: "plain" }, ...list.slice(0, MOST).map((one) => {
+    ...folded(list.slice(0, MOST).map((one) => {
       const labels = groupWords(labelsOf(one.group));
       const lasted = one.ended_at ? `${moment(one.started_at)}, for ${milliseconds(Date.parse(one.ended_at) - Date.parse(one.started_at))}` : `${moment(one.started_at)}, and still does`;
       return h("li", {}, lasted, labels && `, ${labels}`, one.peak !== null && `; worst ${amount(one.peak, unit)}`);
     })), rest(list));
+}
+
+/** The first of a list, and the others where they do not push away what follows. @param {HTMLElement[]} items */
+function folded(items) {
+  const others = items.slice(FIRST);
+  return [h("ul", { class: "plain" }, ...items.slice(0, FIRST)),
+    others.length > 0 && h("details", {}, h("summary", {}, counted(others.length, "more", "more")), h("ul", { class: "plain" }, ...others))];
 }
 
 /** @param {any[]} list */

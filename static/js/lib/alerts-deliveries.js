@@ -126,8 +126,17 @@ function fillDelivery(host, delivery, changed) {
   if (delivery.outcome) fact("outcome", outcomeWords(delivery.outcome));
   fact("webhook-id", copyable(delivery.id, "webhook-id"));
   redraw(host, facts, over && h("div", { class: "actions" }, h("button", { type: "button", class: "button", "data-key": "replay", click: () => void replay() }, icon("refresh"), "Replay")), fault,
+    ...message(delivery.body),
     h("h3", {}, "Attempts"), attempts(delivery.attempt_log ?? []),
     h("h3", {}, "Body"), h("pre", { class: "body", tabindex: 0, role: "region", "aria-label": "Body of the message" }, JSON.stringify(delivery.body, null, 2)));
+}
+
+/** What it says to people, whatever its kind. @param {any} body @returns {HTMLElement[]} */
+function message(body) {
+  const title = body?.data?.title ?? body?.commonAnnotations?.summary;
+  const text = body?.data?.text ?? body?.commonAnnotations?.description ?? body?.text;
+  if (typeof text !== "string") return [];
+  return [h("h3", {}, "What it says"), h("p", { class: "said" }, title && h("strong", {}, title), title && "\n", text)];
 }
 
 /** @param {any[]} log */
