@@ -310,3 +310,12 @@ def test_an_open_message_shows_what_it_says_to_people(open_page, alerts, kind):
     expect(panel(page).get_by_role("heading", name="What it says")).to_be_visible()
     said = panel(page).get_by_role("paragraph").filter(has_text="This is a test of “firing”")
     expect(said).to_be_visible()
+
+
+def test_of_many_changes_a_few_are_read_out(open_page, alerts):
+    page = opened(open_page, alerts)
+    make_rule(alerts, page, group_by=["model"], min_turns=1)
+    page.get_by_role("button", name="Refresh now").click()
+    expect(card(page, "Mismatches")).to_be_visible()
+    groups_break(alerts, 20)
+    expect(page.locator("#announcer")).to_contain_text("And 15 more.")

@@ -128,7 +128,7 @@ function fillDelivery(host, delivery, changed) {
   redraw(host, facts, over && h("div", { class: "actions" }, h("button", { type: "button", class: "button", "data-key": "replay", click: () => void replay() }, icon("refresh"), "Replay")), fault,
     ...message(delivery.body),
     h("h3", {}, "Attempts"), attempts(delivery.attempt_log ?? []),
-    h("h3", {}, "Body"), h("pre", { class: "body", tabindex: 0, role: "region", "aria-label": "Body of the message" }, JSON.stringify(delivery.body, null, 2)));
+    h("h3", {}, "Body"), h("pre", { class: "body", tabindex: 0, "data-key": "message-body", role: "region", "aria-label": "Body of the message" }, JSON.stringify(delivery.body, null, 2)));
 }
 
 /** What it says to people, whatever its kind. @param {any} body @returns {HTMLElement[]} */
@@ -146,7 +146,7 @@ function attempts(log) {
     const item = h("li", {}, h("p", {},
       h("strong", {}, `Attempt ${integer(one.attempt)}`), ` ${moment(one.started_at)}: `,
       (one.outcome && outcomeWords(one.outcome)) ?? (one.status ? `HTTP ${one.status}` : "no answer"), one.duration_ms !== null && `, ${milliseconds(one.duration_ms)}`));
-    if (one.response) add(item, h("pre", { tabindex: 0, role: "region", "aria-label": `Answer to attempt ${one.attempt}, its first kilobyte` }, one.response));
+    if (one.response) add(item, h("pre", { tabindex: 0, "data-key": `answer-${one.attempt}`, role: "region", "aria-label": `Answer to attempt ${one.attempt}, its first kilobyte` }, one.response));
     return item;
   }));
 }

@@ -21,6 +21,7 @@ import * as shell from "../lib/shell.js";
 
 const PAUSE = 4000;
 const PAGE = 20;
+const SAID = 5; // changes that are read out; of more, their number
 const MOST = 200; // more is for the API
 const main = byId("main");
 const wanted = byId("delivery-state", HTMLSelectElement);
@@ -36,10 +37,11 @@ let followed = false; // the link that led here
 const shown = new Map();
 
 async function load() {
+  const state = wanted.value; // another may be chosen before the answer is here
   try {
     const [ruled, received, sent, happened, silent, arrived] = await Promise.all([
       get("/api/alerts/rules"), get("/api/alerts/receivers"),
-      get("/api/alerts/deliveries", new URLSearchParams({ limit: String(limits.deliveries), ...(wanted.value && { state: wanted.value }) })),
+      get("/api/alerts/deliveries", new URLSearchParams({ limit: String(limits.deliveries), ...(state && { state }) })),
       get("/api/alerts/events", new URLSearchParams({ limit: String(limits.events) })),
       get("/api/alerts/silences"), hasReceived ? get("/api/alerts/received") : null,
     ]);
@@ -53,7 +55,7 @@ async function load() {
     section("firing", rules, (host) => drawFiring(host, rules, signals, { silence, start: () => newRule({ ...PRESET, name: "Mismatch rate" }) }));
     section("rules", rules, (host) => drawRules(host, rules, signals, ruleActions));
     section("receivers", receivers, (host) => drawReceivers(host, receivers, receiverActions));
-    section("deliveries", [sent.deliveries, wanted.value], (host) => drawDeliveries(host, sent.deliveries, (one) => void openDelivery(one, () => void refresh()), wanted.value));
+    section("deliveries", [sent.deliveries, state], (host) => drawDeliveries(host, sent.deliveries, (one) => void openDelivery(one, () => void refresh()), state));
     section("history", happened.events, (host) => drawHistory(host, happened.events));
     section("silences", [silent.silences, rules.map((rule) => [rule.id, rule.definition.name])], (host) => drawSilences(host, silent.silences, names(), (one) => void endSilence(one)));
     byId("received-section").hidden = !arrived;
@@ -115,7 +117,8 @@ function tellChanges() {
     }
   }
   states = now;
-  if (said.length) announce(said.join(" "));
+  const rest = said.length - SAID;
+  if (said.length) announce([...said.slice(0, SAID), rest > 0 && `And ${rest} more.`].filter(Boolean).join(" "));
   const count = firing(rules).length;
   document.title = `${count ? `(${count} firing) ` : ""}Alerts · Warmline`;
 }
