@@ -78,6 +78,7 @@ def enqueue(
     body: bytes,
     now: int,
     new_id: Callable[[str], str],
+    repeat: int = 0,
     test: bool = False,
 ) -> str:
     """Write one message to one receiver, inside the caller's transaction; returns its id.
@@ -96,6 +97,7 @@ def enqueue(
             group_key=group_key,
             dedupe_key=dedupe_key(rule.id, group_key),
             told=told.value,
+            repeat=repeat,
             test=test,
             body=body.decode(),
             body_digest=hashlib.sha256(body).hexdigest(),

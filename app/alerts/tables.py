@@ -119,6 +119,8 @@ class AlertDelivery(Base):
     dedupe_key: Mapped[str]
     told: Mapped[str]
     """``firing``, ``resolved`` or ``no_data``."""
+    repeat: Mapped[int]
+    """0, or the number of the reminder."""
     test: Mapped[bool]
     body: Mapped[str]
     body_digest: Mapped[str]

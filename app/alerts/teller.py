@@ -44,6 +44,7 @@ class Letter:
     rule: Rule
     group_key: GroupKey
     told: Told
+    repeat: int
     body: bytes
 
 
@@ -135,6 +136,7 @@ class Dispatch:
                 rule,
                 notification.key,
                 told,
+                notification.notice.repeat,
                 payloads.encode(receiver.kind, message, receiver.name),
             )
             for receiver in concerned
@@ -151,6 +153,7 @@ class Dispatch:
                 rule=letter.rule,
                 group_key=letter.group_key,
                 told=letter.told,
+                repeat=letter.repeat,
                 body=letter.body,
                 now=now,
                 new_id=self._new_id,

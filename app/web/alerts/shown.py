@@ -195,6 +195,7 @@ def delivery(each: Delivery) -> Json:
         "rule": each.rule_name,
         "group": labels_of(each.group_key),
         "told": each.told,
+        "repeat": each.repeat,
         "test": each.test,
         "state": each.state.value,
         "attempts": each.attempts,

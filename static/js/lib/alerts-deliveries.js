@@ -52,7 +52,8 @@ function cell(label, ...content) {
 
 /** @param {any} delivery */
 function told(delivery) {
-  const word = TOLD[delivery.told] ?? delivery.told;
+  const kind = TOLD[delivery.told] ?? delivery.told;
+  const word = delivery.repeat > 0 ? `${kind} (reminder ${delivery.repeat})` : kind;
   return delivery.test && delivery.told !== "test" ? `${word} (test)` : word;
 }
 

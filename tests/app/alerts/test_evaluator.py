@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, event, select, update
 from sqlalchemy.exc import OperationalError
 
-from app.alerts import evaluator, measures, store, tables
+from app.alerts import delivery_log, evaluator, measures, store, tables
 from app.alerts.rules import Rule
 from app.alerts.signals import Lack
 from app.alerts.states import State
@@ -75,6 +75,7 @@ def test_a_restart_after_the_time_of_a_reminder_reminds_once(engine: Engine) -> 
     make_evaluator(engine, minute(8)).tick()
     assert messages(engine) == [("firing", "ops"), ("firing", "ops")]
     assert [body["repeat"] for body in bodies(engine)] == [0, 1]
+    assert [each.repeat for each in delivery_log.page(engine).deliveries] == [1, 0]
 
 
 def test_a_restart_after_it_resolved_repeats_nothing(engine: Engine) -> None:
