@@ -37,8 +37,10 @@ serve: $(READY) ## Run the gateway and the dashboard
 migrate: $(READY) ## Bring the database's schema to this version
 	@$(BIN)/warmline db upgrade
 
-test: $(READY) clients ## Run all tests: units, contracts, browser, real clients
-	$(BIN)/python -m pytest
+JOBS ?= 2
+
+test: $(READY) clients ## Run all tests: units, contracts, browser, real clients; JOBS=2 at a time
+	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 check: $(READY) ## Check style, format, types, imports, migrations and that each file has its test
 	$(BIN)/ruff check .

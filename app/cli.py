@@ -245,7 +245,8 @@ def backtest(
     finally:
         engine.dispose()
     if form == "json":
-        click.echo(json.dumps(report.as_dict(read, found), ensure_ascii=False, indent=2))
+        # In ASCII: names come from clients, and a terminal obeys some characters beyond it.
+        click.echo(json.dumps(report.as_dict(read, found), indent=2))
         return
     for line in report.text(read, found):
         click.echo(line)

@@ -50,6 +50,7 @@ def upgrade() -> None:
         sa.Column("group_key", sa.Text(), nullable=False),
         sa.Column("dedupe_key", sa.Text(), nullable=False),
         sa.Column("told", sa.Text(), nullable=False),
+        sa.Column("repeat", sa.Integer(), nullable=False),
         sa.Column("test", sa.Boolean(), nullable=False),
         sa.Column("body", sa.Text(), nullable=False),
         sa.Column("body_digest", sa.Text(), nullable=False),

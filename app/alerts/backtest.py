@@ -21,6 +21,8 @@ from app.errors import AppError
 MAX_INSTANTS = 50_000
 MAX_POINTS = 250_000
 """Readings of all groups together: what is kept of one takes some 200 bytes."""
+MAX_TRANSITIONS = 20_000
+"""Of all groups together: an answer of more would take the processor from the turns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +115,8 @@ def _told(
 def fold(rule: Rule, windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]]) -> Backtest:
     """The pure part: ``windows`` are the measures of each instant, ascending.
 
-    Raises ``AppError`` (422) where the readings of all groups are more than ``MAX_POINTS``.
+    Raises ``AppError`` (422) where all groups together have more than ``MAX_POINTS`` readings or
+    ``MAX_TRANSITIONS``.
     """
     memories: dict[GroupKey, Memory] = {}
     series: dict[GroupKey, list[Point]] = {}
@@ -128,15 +131,16 @@ def fold(rule: Rule, windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]]) 
         memories = outcome.memories
         points += len(outcome.readings)
         if points > MAX_POINTS:
-            raise AppError(
-                "backtest_too_large",
-                f"{len(series):,} groups make more than {MAX_POINTS:,} readings in this time.",
-                "Choose a shorter time, fewer groups, or evaluate less often.",
-                status=422,
+            raise _too_large(
+                f"{len(series):,} groups make more than {MAX_POINTS:,} readings in this time."
             )
         for key, reading in outcome.readings.items():
             series.setdefault(key, []).append(_point(at, reading))
         transitions.extend(outcome.transitions)
+        if len(transitions) > MAX_TRANSITIONS:
+            raise _too_large(
+                f"There are more than {MAX_TRANSITIONS:,} changes of state in this time."
+            )
         ended = [key for key in open_ if key not in memories or not memories[key].fires]
         over.extend(replace(open_.pop(key), ended_at=at) for key in ended)
         for key, memory in memories.items():
@@ -151,6 +155,11 @@ def fold(rule: Rule, windows: Iterable[tuple[int, Mapping[GroupKey, Measure]]]) 
         transitions=transitions,
         firings=firings,
     )
+
+
+def _too_large(message: str) -> AppError:
+    hint = "Choose a shorter time, fewer groups, or evaluate less often."
+    return AppError("backtest_too_large", message, hint, status=422)
 
 
 def _rounded(seconds: int) -> str:

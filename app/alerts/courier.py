@@ -44,8 +44,9 @@ LAST_CALLS = 5.0
 """Seconds that those under way get at the end: what they record would be sent again."""
 LEASE = 120.0
 """Seconds after which a claim may be taken over: longer than any send may take."""
-UNKNOWN_AFTER = 86_400_000
-"""Milliseconds that a message to a receiver of another process's settings file may wait here."""
+UNKNOWN_AFTER = 86_400.0
+"""Seconds that messages to a receiver of another process's settings file may be due without any
+process taking them. How old they are says nothing: that one may be at its retries."""
 DELETED = "the receiver was deleted"
 UNKNOWN = "no process knows the receiver"
 GONE = "the receiver answered 410: it wants no more messages"
@@ -107,6 +108,8 @@ class Courier:
         self._tasks = Tasks()
         self._sends: set[asyncio.Task[None]] = set()
         self._busy: Counter[str] = Counter()
+        self._under_way: set[int] = set()
+        self._unknown_since: dict[str, float] = {}
         self._claiming = asyncio.Lock()
         self._wanted = asyncio.Event()
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -170,39 +173,47 @@ class Courier:
             limit = AT_ONCE - len(self._sends)
             if self._closing or limit < 1:
                 return 0
-            found = await self._in_thread(self._claim, limit, Counter(self._busy))
+            found = await self._in_thread(
+                self._claim, limit, Counter(self._busy), frozenset(self._under_way)
+            )
             for claimed, version in found:
                 self._busy[claimed.receiver_id] += 1
+                self._under_way.add(claimed.number)
                 name = f"alert-delivery-{claimed.number}"
                 task = self._tasks.start(self._deliver(claimed, version), name=name)
                 self._sends.add(task)
                 task.add_done_callback(self._sends.discard)
             return len(found)
 
-    def _claim(self, limit: int, busy: Counter[str]) -> list[tuple[Claimed, int]]:
+    def _claim(
+        self, limit: int, busy: Counter[str], under_way: frozenset[int]
+    ) -> list[tuple[Claimed, int]]:
         """In a worker thread. With each claim the version of its receiver."""
         now = to_ms(self._clock.now())
         waiting = outbox.waiting(self._engine, now)
+        for receiver_id in self._unknown_since.keys() - waiting:
+            del self._unknown_since[receiver_id]
         if not waiting:
             return []
         known = {receiver.id: receiver for receiver in self._receivers.all()}
         room: dict[str, int] = {}
-        for receiver_id, oldest in waiting.items():
+        for receiver_id in waiting:
             receiver = known.get(receiver_id)
             if receiver is None:
-                self._abandon_unknown(receiver_id, now - oldest, now)
+                self._abandon_unknown(receiver_id, now)
             elif receiver.disabled is not None:
                 outbox.abandon(self._engine, receiver_id, receiver.disabled, now)
             else:
                 room[receiver_id] = AT_ONCE_EACH - busy[receiver_id]
         lease = to_ms(self._lease)
-        claims = outbox.claim_due(self._engine, now, lease, limit, room)
+        claims = outbox.claim_due(self._engine, now, lease, limit, room, under_way=under_way)
         return [(claimed, known[claimed.receiver_id].version) for claimed in claims]
 
-    def _abandon_unknown(self, receiver_id: str, age: int, now: int) -> None:
+    def _abandon_unknown(self, receiver_id: str, now: int) -> None:
+        moment = self._clock.monotonic()
         if not receiver_id.startswith(FILE_ID):
             outbox.abandon(self._engine, receiver_id, DELETED, now)
-        elif age >= UNKNOWN_AFTER:
+        elif moment - self._unknown_since.setdefault(receiver_id, moment) >= UNKNOWN_AFTER:
             outbox.abandon(self._engine, receiver_id, UNKNOWN, now)
 
     # One delivery
@@ -223,6 +234,7 @@ class Courier:
                 await self._in_thread(self._close_down, claimed.receiver_id, version, now)
         finally:
             self._busy[claimed.receiver_id] -= 1
+            self._under_way.discard(claimed.number)
             self._wanted.set()
 
     async def _attempt(self, claimed: Claimed) -> Result:

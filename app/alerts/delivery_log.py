@@ -31,6 +31,8 @@ class Delivery:
     group_key: str
     dedupe_key: str
     told: str
+    repeat: int
+    """0, or the number of the reminder."""
     test: bool
     state: DeliveryState
     attempts: int
@@ -81,6 +83,7 @@ _SHOWN = (
     d.group_key,
     d.dedupe_key,
     d.told,
+    d.repeat,
     d.test,
     d.state,
     d.attempts,

@@ -36,9 +36,13 @@ class Ended:
         event_store.add(connection, self._rule.id, self._rule.name, self.transitions)
         self._dispatch.post(connection, self.letters, self._now)
 
-    def go_on(self, key: GroupKey, state: GroupState) -> None:
+    def go_on(self, key: GroupKey, state: GroupState, was: Rule) -> None:
         memory, moved = states.edit(state.memory, self._now)
-        self.states[key] = replace(state, memory=memory)
+        # What was read of another signal cannot be said in the words of this one.
+        if was.signal is not self._rule.signal:
+            memory = replace(memory, peak=None)
+        kept = state.observation if _reads(was) == _reads(self._rule) else None
+        self.states[key] = replace(state, memory=memory, observation=kept)
         self.transitions += [(key, transition, None) for transition in moved]
 
     def pause(self, key: GroupKey, state: GroupState) -> None:
@@ -63,10 +67,20 @@ class Ended:
         return replace(state, memory=memory, told_receivers=telling.told_receivers)
 
 
+def _reads(rule: Rule) -> tuple[object, ...]:
+    return rule.signal, rule.weight, rule.confidence
+
+
 def of_edit(
-    rule: Rule, before: Mapping[GroupKey, GroupState], now: int, dispatch: Dispatch
+    rule: Rule,
+    before: Mapping[GroupKey, GroupState],
+    now: int,
+    dispatch: Dispatch,
+    *,
+    was: Rule | None = None,
 ) -> Ended:
-    """``rule`` is the new definition, ``before`` what was kept under the old one."""
+    """``rule`` is the new definition, ``before`` what was kept under the old one. ``was`` is that
+    one, None where it cannot be read."""
     ended = Ended(rule, now, dispatch)
     for key, state in before.items():
         if set(groups.labels_of(key)) != set(rule.group_by):
@@ -74,7 +88,7 @@ def of_edit(
         elif not rule.enabled:
             ended.pause(key, state)
         else:
-            ended.go_on(key, state)
+            ended.go_on(key, state, was or rule)
     return ended
 
 

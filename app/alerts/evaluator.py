@@ -58,6 +58,9 @@ CATCH_UP = 86_400_000
 AHEAD = 300_000
 """A rule that was evaluated for a time further ahead than this is evaluated anew: a clock that was
 wrong has been set back. Less is the difference between the clocks of two machines."""
+STILL = 60.0
+"""Seconds beyond a rule's step for which such a rule must stand still first: while it moves on,
+another machine evaluates it, whose clock is ahead, and the two must not evaluate in turn."""
 CHUNK = 1_440
 """Evaluations of a rule in one transaction, at most: what they bring is held in memory."""
 CHUNK_LETTERS = 200
@@ -87,6 +90,8 @@ class _Result:
 
     until: int
     states: dict[GroupKey, GroupState]
+    rule: Rule | None = None
+    """None of a failure."""
     evaluations: int = 0
     failure: str | None = None
     transitions: list[tuple[GroupKey, Transition, Observation | None]] = field(default_factory=list)
@@ -116,6 +121,8 @@ class Evaluator:
         self._on_queued = on_queued
         self._late: set[str] = set()
         """Rules whose evaluation waits for the database; the log has said so."""
+        self._ahead: dict[str, tuple[int, float]] = {}
+        """Rules that are ahead of this clock: how far they were, and since when they are."""
         self._closed = False
 
     def close(self) -> None:
@@ -129,22 +136,35 @@ class Evaluator:
         """
         now = to_ms(self._clock.now())
         evaluations = 0
-        for stored in store.all_rules(self._engine, enabled_only=True):
-            try:
-                if not _is_due(stored, now):
-                    continue
-                while not self._closed and (result := self._evaluate(stored.id, now)):
+        rules = store.all_rules(self._engine, enabled_only=True)
+        waiting = [stored.id for stored in rules if self._is_due(stored, now)]
+        # A chunk of each in turn: who has much to make up for must not hold up the others.
+        while waiting:
+            unfinished = []
+            for rule_id in waiting:
+                result = None if self._closed else self._try_evaluating(rule_id, now)
+                if result is not None:
                     evaluations += result.evaluations
-                self._late.discard(stored.id)
-            except _OvertakenError:
-                continue
-            except _PASSES as error:
-                if stored.id not in self._late:
-                    logger.warning("rule %s is evaluated later: %s", stored.id, describe(error))
-                self._late.add(stored.id)
-            except Exception as error:
-                logger.error("rule %s: %s", stored.id, describe(error))
+                    unfinished.append(rule_id)
+            waiting = unfinished
         return evaluations
+
+    def _try_evaluating(self, rule_id: str, now: int) -> _Result | None:
+        """None where nothing is due, or nothing can be done before the next tick."""
+        try:
+            result = self._evaluate(rule_id, now)
+        except _OvertakenError:
+            return None
+        except _PASSES as error:
+            if rule_id not in self._late:
+                logger.warning("rule %s is evaluated later: %s", rule_id, describe(error))
+            self._late.add(rule_id)
+            return None
+        except Exception as error:
+            logger.error("rule %s: %s", rule_id, describe(error))
+            return None
+        self._late.discard(rule_id)
+        return result
 
     def _evaluate(self, rule_id: str, now: int) -> _Result | None:
         """The next chunk of a rule, read, folded and written; None when nothing is due."""
@@ -164,10 +184,20 @@ class Evaluator:
             self._on_queued()
         return result
 
+    def _is_due(self, stored: StoredRule, now: int) -> bool:
+        until, moment = stored.evaluated_until, self._clock.monotonic()
+        if until <= now + AHEAD:
+            self._ahead.pop(stored.id, None)
+            return _is_due(stored, now)
+        if stored.id not in self._ahead or self._ahead[stored.id][0] != until:
+            self._ahead[stored.id] = until, moment
+        stands_for = moment - self._ahead[stored.id][1]
+        return _is_due(stored, now) and stands_for >= stored.rule().every + STILL
+
     def _read(self, rule_id: str, now: int) -> _Snapshot | None:
         with self._engine.connect() as connection:
             stored = store.read(connection, rule_id)
-            if stored is None or not stored.enabled or not _is_due(stored, now):
+            if stored is None or not stored.enabled or not self._is_due(stored, now):
                 return None
             quiet = silences.since(connection, now - CATCH_UP)
             try:
@@ -182,14 +212,14 @@ class Evaluator:
         except Exception as error:
             return _failed(snapshot, _unreadable_instant(now), error)
         instants, skipped = _due(rule, snapshot.stored.evaluated_until, now)
-        instants = instants[:CHUNK]
+        newest, instants = instants[-1], instants[:CHUNK]
         try:
             if snapshot.unreadable is not None:
                 raise snapshot.unreadable
             known = dict(snapshot.states)
             if skipped:
                 known = {key: _interrupted(state, instants[0]) for key, state in known.items()}
-            return self._fold(rule, snapshot.silences, known, instants, dispatch)
+            return self._fold(rule, snapshot.silences, known, (instants, newest), dispatch)
         except _PASSES:
             raise
         except Exception as error:
@@ -200,14 +230,19 @@ class Evaluator:
         rule: Rule,
         silenced: Sequence[Silence],
         known: dict[GroupKey, GroupState],
-        instants: range,
+        due: tuple[range, int],
         dispatch: Dispatch,
     ) -> _Result:
+        """``due`` are the instants of this chunk, and the newest of all that are due: only that
+        one reminds people, for the others lie in the past."""
+        instants, newest = due
         quiet = partial(silences.silenced, silenced, rule.id)
-        result = _Result(instants[0], known)
+        result = _Result(instants[0], known, rule)
+        unreminded = replace(rule, renotify_every=0)
         for at, measured in measures.windows(self._engine, rule, instants[0], instants[-1]):
             memories = {key: state.memory for key, state in result.states.items()}
-            outcome = evaluation.evaluate(rule, memories, at, measured, quiet)
+            by = rule if at == newest else unreminded
+            outcome = evaluation.evaluate(by, memories, at, measured, quiet)
             _take(result, rule, at, outcome, dispatch)
             if result.full:
                 break
@@ -229,7 +264,7 @@ class Evaluator:
             if connection.execute(claim).rowcount != 1:
                 raise _OvertakenError
             state_store.save(connection, stored.id, snapshot.states, result.states)
-            event_store.add(connection, stored.id, stored.name, result.transitions)
+            event_store.add(connection, stored.id, stored.name, result.transitions, result.rule)
             dispatch.post(connection, result.letters, now)
 
 
@@ -246,7 +281,8 @@ def _due(rule: Rule, until: int, now: int) -> tuple[range, bool]:
     if until > now + AHEAD:
         return measures.instants(rule, now - rule.every * 1_000, now), True
     oldest = now - CATCH_UP
-    return measures.instants(rule, max(until, oldest), now), until < oldest
+    skipped = bool(measures.instants(rule, until, oldest))
+    return measures.instants(rule, max(until, oldest), now), skipped
 
 
 def _interrupted(state: GroupState, at: int) -> GroupState:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sqlalchemy import Connection, Engine, insert, select, tuple_
 
-from app.alerts import state_store, tables
+from app.alerts import records, state_store, tables, words
 from app.alerts.groups import GroupKey
 from app.alerts.records import Observation
+from app.alerts.rules import Rule
 from app.alerts.states import Cause, State, Transition
 from app.errors import AppError
 from app.ledger import cursors
@@ -33,6 +35,8 @@ class Event:
     cause: Cause
     observation: Observation | None
     """The reading that led to it; None of an edit, a pause, a deletion and a failure."""
+    sentence: str | None = None
+    """The reading in words, by the rule as it was then: it may watch something else by now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +51,9 @@ def add(
     rule_id: str,
     rule_name: str,
     happened: Iterable[tuple[GroupKey, Transition, Observation | None]],
+    rule: Rule | None = None,
 ) -> None:
-    """In the order given, which is that of their ids."""
+    """In the order given, which is that of their ids. ``rule`` is what readings were judged by."""
     values = [
         {
             "rule_id": rule_id,
@@ -58,12 +63,27 @@ def add(
             "before": transition.before.value,
             "after": transition.after.value,
             "cause": transition.cause.value,
-            "reading": state_store.observation_text(observation),
+            "reading": _reading_text(observation, rule),
         }
         for key, transition, observation in happened
     ]
     if values:
         connection.execute(insert(_table), values)
+
+
+def _reading_text(observation: Observation | None, rule: Rule | None) -> str | None:
+    if observation is None or rule is None:
+        return state_store.observation_text(observation)
+    sentence = words.reading_sentence(rule, observation.reading)
+    return state_store.observation_text(observation, sentence=sentence)
+
+
+def _read_reading(text: str | None) -> tuple[Observation | None, str | None]:
+    if text is None:
+        return None, None
+    values = json.loads(text)
+    sentence = values.pop("sentence", None)
+    return records.reading_from_dict(values), sentence
 
 
 def page(
@@ -83,6 +103,7 @@ def page(
         query = query.where(place < tuple_(*cursors.read(cursor, 2)))
     with engine.connect() as connection:
         rows = connection.execute(query).mappings().all()
+    readings = [_read_reading(row["reading"]) for row in rows[:limit]]
     events = [
         Event(
             id=row["id"],
@@ -93,9 +114,10 @@ def page(
             before=State(row["before"]),
             after=State(row["after"]),
             cause=Cause(row["cause"]),
-            observation=state_store.read_observation(row["reading"]),
+            observation=observation,
+            sentence=sentence,
         )
-        for row in rows[:limit]
+        for row, (observation, sentence) in zip(rows, readings, strict=False)
     ]
     last = events[-1] if len(rows) > limit else None
     return EventPage(events, None if last is None else cursors.write(last.at, last.id))

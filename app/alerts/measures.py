@@ -8,15 +8,16 @@ here, so that the same rows give the same measures. What a rate counts is decide
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Engine, Label, func, select
 
+from app.alerts import ordered
 from app.alerts.groups import GroupKey, key_of
 from app.alerts.rules import Rule
 from app.alerts.signals import Measure, Signal, Weight
+from app.errors import AppError
 from app.ledger.cells import Cell, read_cells
 from app.ledger.conditions import COLUMN_OF, generation, where
 from app.ledger.filters import UNKNOWN, Filter
@@ -25,6 +26,8 @@ from app.ledger.summary import ERRORS
 from engine.model import Status
 
 c = turns.c
+MAX_SAMPLES = 5_000_000
+"""Of a stretch; they are held in memory, where each takes some 40 bytes."""
 _Counts = tuple[int, int, int, int]
 """``part``, ``whole``, ``turns`` and ``unknown`` of a ``Measure``."""
 _NOTHING: _Counts = (0, 0, 0, 0)
@@ -45,7 +48,7 @@ def windows(
     has rows in the window ``[t - delay - window, t - delay)``.
 
     All rows are read before this returns. Raises ``ValueError`` for bounds (epoch milliseconds)
-    that are no instants of the rule.
+    that are no instants of the rule, and ``AppError`` (422) for more samples than ``MAX_SAMPLES``.
     """
     step, whole, delay = rule.every * 1_000, rule.window * 1_000, rule.delay * 1_000
     if first % step or last % step:
@@ -97,7 +100,14 @@ class _Stretch:
         query = select(c.recorded_at, c.ttft_ms, *self._groups).where(
             where(view), generation, c.ttft_ms.is_not(None)
         )
-        for instant, sample, *group in connection.execute(query):
+        for place, (instant, sample, *group) in enumerate(connection.execute(query), 1):
+            if place > MAX_SAMPLES:
+                raise AppError(
+                    "backtest_too_large",
+                    f"There are more than {MAX_SAMPLES:,} times to the first token in this time.",
+                    "Choose a shorter time or window, or a filter.",
+                    status=422,
+                )
             number, key = (instant - self.start) // self._length, self._key(tuple(group))
             self._samples.setdefault(number, {}).setdefault(key, []).append(sample)
             self._add(number, key, 0, (0, 0, 1, 0))
@@ -141,18 +151,14 @@ class _Sums:
     ) -> None:
         self._count(counts, 1)
         for key, values in samples.items():
-            ordered = self._samples.setdefault(key, [])
-            for value in values:
-                insort(ordered, value)
+            ordered.add(self._samples.setdefault(key, []), values)
 
     def leave(
         self, counts: Mapping[GroupKey, list[int]], samples: Mapping[GroupKey, list[float]]
     ) -> None:
         self._count(counts, -1)
         for key, values in samples.items():
-            ordered = self._samples[key]
-            for value in values:
-                del ordered[bisect_left(ordered, value)]
+            ordered.remove(self._samples[key], values)
 
     def _count(self, counts: Mapping[GroupKey, list[int]], sign: int) -> None:
         for key, values in counts.items():

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from app.alerts import words
 from app.alerts.rules import Rule
 from app.alerts.signals import Reading
-from app.alerts.states import Cause, State, Told
+from app.alerts.states import OTHER, Cause, Labels, State, Told
 from app.charts.chart import count
 
 if TYPE_CHECKING:
@@ -109,13 +109,20 @@ def lines(message: Message) -> list[str]:
         said.append(f"[TEST] This is a test of “{message.told.value}”: nothing has happened.")
     said.append(_measured(message))
     if message.labels:
-        said.append(f"Group: {words.label_text(message.labels)}.")
+        said.append(f"Group: {words.label_text(message.labels)}.{_others(message.labels)}")
     if message.told is not Told.NO_DATA and message.reading is not None:
         said.append(f"Window: {words.window(message.start, message.end)}, by time of recording.")
     said.append(_course(message))
     said.append(words.clean(message.rule.description))
     said += cause_lines(message)
     return [line for line in said if line]
+
+
+def _others(labels: Labels) -> str:
+    """No filter names the rows of those that have no group of their own."""
+    if set(labels.values()) != {OTHER}:
+        return ""
+    return " These have no group of their own; causes and links are of all groups."
 
 
 def _measured(message: Message) -> str:

@@ -11,7 +11,7 @@ Times are epoch milliseconds. ``delivery_log`` reads what is here for people.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -78,6 +78,7 @@ def enqueue(
     body: bytes,
     now: int,
     new_id: Callable[[str], str],
+    repeat: int = 0,
     test: bool = False,
 ) -> str:
     """Write one message to one receiver, inside the caller's transaction; returns its id.
@@ -96,6 +97,7 @@ def enqueue(
             group_key=group_key,
             dedupe_key=dedupe_key(rule.id, group_key),
             told=told.value,
+            repeat=repeat,
             test=test,
             body=body.decode(),
             body_digest=hashlib.sha256(body).hexdigest(),
@@ -138,20 +140,27 @@ def _due(now: int) -> ColumnElement[bool]:
     )
 
 
-def waiting(engine: Engine, now: int) -> dict[str, int]:
-    """Receivers that something is to be sent to now, with the time of the oldest such message."""
-    query = select(d.receiver_id, func.min(d.created_at)).where(_due(now)).group_by(d.receiver_id)
+def waiting(engine: Engine, now: int) -> set[str]:
+    """Receivers that something is to be sent to now."""
+    query = select(d.receiver_id).where(_due(now)).distinct()
     with engine.connect() as connection:
-        return {row[0]: row[1] for row in connection.execute(query)}
+        return set(connection.execute(query).scalars())
 
 
 def claim_due(
-    engine: Engine, now: int, lease: int, limit: int, room: Mapping[str, int]
+    engine: Engine,
+    now: int,
+    lease: int,
+    limit: int,
+    room: Mapping[str, int],
+    *,
+    under_way: Collection[int] = (),
 ) -> list[Claimed]:
     """Take up to ``limit`` deliveries to send, for ``lease`` milliseconds; counts their attempts.
 
     ``room`` holds the receivers that this process knows and how many it may take of each. All
-    receivers get their first one before any gets its second.
+    receivers get their first one before any gets its second. Nothing that is ``under_way`` in
+    this process is taken, by number: after a sleep of the machine its claim may be over.
     """
     place = func.row_number().over(
         partition_by=d.receiver_id, order_by=(d.next_attempt_at, d.number)
@@ -159,7 +168,7 @@ def claim_due(
     known = [receiver for receiver, most in room.items() if most > 0]
     query = (
         select(d.number, d.attempts, d.receiver_id, place.label("place"))
-        .where(d.receiver_id.in_(known), _due(now))
+        .where(d.receiver_id.in_(known), d.number.not_in(under_way), _due(now))
         .order_by("place", d.next_attempt_at, d.number)
         .limit(limit * max(1, len(known)))
     )

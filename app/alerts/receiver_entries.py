@@ -23,7 +23,7 @@ def name(value: Any) -> str:
     if not 1 <= len(text) <= LONGEST_NAME or not text.isprintable():
         raise refused(f"the name must be a text of 1 to {LONGEST_NAME} characters in one line")
     if not endpoints.may_be_name(text):
-        raise refused("the name must not be an address or a secret")
+        raise refused("the name must not be an address or a credential")
     return text
 
 

@@ -65,7 +65,7 @@ def text(rule: Rule, found: Backtest) -> Iterator[str]:
     side = "above" if info.rises else "below"
     proven = ", proven" if rule.confidence is Confidence.WILSON else ""
     yield (
-        f"{rule.name}: {info.title.lower()} {side} {words.threshold(rule)}{proven}, "
+        f"{words.clean(rule.name)}: {info.title.lower()} {side} {words.threshold(rule)}{proven}, "
         f"over {duration(rule.window)} every {duration(rule.every)}, "
         f"from {count(rule.min_turns, 'turn')} on"
     )

@@ -132,6 +132,11 @@ class Alerts:
         known = {receiver.name for receiver in self.receivers.all()}
         config.check_receivers(self.config.rules, known, self.config.receivers.place)
         sync_file_rules(self.engine, self.config.rules, self.now(), teller=self.teller)
+        for stored, rule in self._rules():
+            for name in set(rule.receivers) - known:
+                logger.warning(
+                    "rule %s tells %s, which is no receiver", stored.id, shown_name(name)
+                )
 
     async def aclose(self) -> None:
         """The evaluation ends first: what it has written by then lies in the outbox."""

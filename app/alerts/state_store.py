@@ -85,19 +85,17 @@ def save(
         )
 
 
-def observation_text(observation: Observation | None) -> str | None:
-    """As the columns ``reading`` hold it."""
+def observation_text(observation: Observation | None, **also: str) -> str | None:
+    """As the columns ``reading`` hold it, with what else is to stand there."""
     if observation is None:
         return None
-    return json.dumps(
-        records.reading_to_dict(
-            observation.reading,
-            at=observation.at,
-            window_start=observation.window_start,
-            window_end=observation.window_end,
-        ),
-        allow_nan=False,
+    values = records.reading_to_dict(
+        observation.reading,
+        at=observation.at,
+        window_start=observation.window_start,
+        window_end=observation.window_end,
     )
+    return json.dumps(values | also, allow_nan=False)
 
 
 def read_observation(text: str | None) -> Observation | None:

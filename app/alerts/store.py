@@ -181,7 +181,8 @@ def change_rule(
     dispatch: Dispatch,
 ) -> StoredRule:
     """As ``update_rule`` says, of a rule that was read with ``lock``."""
-    if _same(stored, rule):
+    was = _read_rule(stored)
+    if was == rule:  # as rules: a later version may write the same one with more words
         return stored
     changed = replace(
         stored,
@@ -201,7 +202,7 @@ def change_rule(
         # They stay as they are, and its next evaluation says so; the edit itself is sound.
         logger.warning("the states of rule %s cannot be read", rule.id)
         return changed
-    ended = endings.of_edit(rule, before, now, dispatch)
+    ended = endings.of_edit(rule, before, now, dispatch, was=was)
     state_store.save(connection, rule.id, before, ended.states)
     ended.write(connection)
     return changed
@@ -229,12 +230,12 @@ def definition_of(rule: Rule) -> str:
     )
 
 
-def _same(stored: StoredRule, rule: Rule) -> bool:
-    """Compared as rules: a later version may write the same one with more words."""
+def _read_rule(stored: StoredRule) -> Rule | None:
+    """None of a definition that this version cannot read."""
     try:
-        return stored.rule() == rule
+        return stored.rule()
     except (ValueError, BadRuleError):
-        return False
+        return None
 
 
 def _read_for_change(connection: Connection, rule_id: str) -> StoredRule:

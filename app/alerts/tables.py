@@ -69,7 +69,7 @@ class AlertEvent(Base):
     after: Mapped[str]
     cause: Mapped[str]
     reading: Mapped[str | None]
-    """As in ``alert_states``, with ``window_start`` and ``window_end``."""
+    """As in ``alert_states``, with ``window_start`` and ``window_end``, and in words."""
 
     __table_args__ = (
         Index(None, "at", "id"),
@@ -119,6 +119,8 @@ class AlertDelivery(Base):
     dedupe_key: Mapped[str]
     told: Mapped[str]
     """``firing``, ``resolved`` or ``no_data``."""
+    repeat: Mapped[int]
+    """0, or the number of the reminder."""
     test: Mapped[bool]
     body: Mapped[str]
     body_digest: Mapped[str]

@@ -44,6 +44,7 @@ class Letter:
     rule: Rule
     group_key: GroupKey
     told: Told
+    repeat: int
     body: bytes
 
 
@@ -106,9 +107,12 @@ class Dispatch:
         know yet.
 
         That an alert fires is told to the rule's receivers, that it ended to those who were told
-        that it fires, whatever the rule says by now. ``cause`` is that of the state's last change
-        at this instant, None where there was none (a reminder, the end of a silence).
-        ``observation`` is the last one; ``evaluated`` says whether it is what led to this.
+        that it fires, whatever the rule says by now. What a disabled receiver is told is kept for
+        a replay; it does not count as told, so that it is once it is enabled.
+
+        ``cause`` is that of the state's last change at this instant, None where there was none (a
+        reminder, the end of a silence). ``observation`` is the last one; ``evaluated`` says
+        whether it is what led to this.
         """
         told = notification.notice.told
         if told is Told.RESOLVED:
@@ -116,9 +120,10 @@ class Dispatch:
             knowing: tuple[str, ...] = ()
         else:
             concerned = [self._by_name[name] for name in rule.receivers if name in self._by_name]
+            reached = [one for one in concerned if one.disabled is None]
             if newcomers:
-                concerned = [one for one in concerned if one.id not in told_receivers]
-            knowing = tuple(sorted({*told_receivers, *(receiver.id for receiver in concerned)}))
+                concerned = [one for one in reached if one.id not in told_receivers]
+            knowing = tuple(sorted({*told_receivers, *(one.id for one in reached)}))
             if not newcomers and len(concerned) < len(rule.receivers):
                 missing = [name for name in rule.receivers if name not in self._by_name]
                 logger.warning("rule %s has receivers that do not exist: %s", rule.id, missing)
@@ -131,6 +136,7 @@ class Dispatch:
                 rule,
                 notification.key,
                 told,
+                notification.notice.repeat,
                 payloads.encode(receiver.kind, message, receiver.name),
             )
             for receiver in concerned
@@ -147,6 +153,7 @@ class Dispatch:
                 rule=letter.rule,
                 group_key=letter.group_key,
                 told=letter.told,
+                repeat=letter.repeat,
                 body=letter.body,
                 now=now,
                 new_id=self._new_id,

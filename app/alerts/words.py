@@ -17,9 +17,11 @@ from app.charts.chart import count, percent
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _UNPRINTABLE = re.compile(
-    "[\x00-\x1f\x7f-\x9f\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\ufffe\uffff]"
+    "[\x00-\x1f\x7f-\x9f\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff"
+    "\ufff9-\ufffb\ufffe\uffff\U000e0000-\U000e007f]"
 )
-"""Control characters, those that turn the direction of writing, and halves of characters."""
+"""Control characters, those that nobody sees or that turn the direction of writing, and halves of
+characters."""
 _TINY = 1e-9
 CUT = " … (cut)"
 
@@ -49,13 +51,22 @@ def amount(signal: Signal, value: float | None, beside: float | None = None) -> 
     """
     if value is None or not math.isfinite(value):
         return "unknown"
-    if CATALOGUE[signal].unit != "ratio":
-        unit = CATALOGUE[signal].unit
-        return f"{value:,.0f} {unit}" if value >= 10 or value == int(value) else f"{value:g} {unit}"
-    shown = percent(value)
-    if beside is not None and beside != value and shown == percent(beside):
-        return f"{value * 100:.4g} %"
-    return shown
+    unit = CATALOGUE[signal].unit
+    shown = _shown(value, unit)
+    if beside is None or beside == value or shown != _shown(beside, unit):
+        return shown
+    scale = 100 if unit == "ratio" else 1
+    digits = next((n for n in range(4, 17) if f"{value:.{n}g}" != f"{beside:.{n}g}"), 17)
+    exact = f"{float(f'{value * scale:.{digits}g}'):,}".removesuffix(".0")
+    return f"{exact} {'%' if unit == 'ratio' else unit}"
+
+
+def _shown(value: float, unit: str) -> str:
+    if unit == "ratio":
+        return percent(value)
+    if unit == "tokens" and value == 1:
+        unit = "token"
+    return f"{value:,.0f} {unit}" if value >= 10 or value == int(value) else f"{value:g} {unit}"
 
 
 def threshold(rule: Rule) -> str:

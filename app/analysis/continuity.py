@@ -50,7 +50,10 @@ def wilson(part: int, whole: int, z: float = 1.96) -> tuple[float, float]:
     scale = 1 + z * z / whole
     centre = (p + z * z / (2 * whole)) / scale
     spread = z / scale * math.sqrt(p * (1 - p) / whole + z * z / (4 * whole * whole))
-    return max(0.0, centre - spread), min(1.0, centre + spread)
+    # At the edges the two are equal, but for the rounding: 0 of 11 must not prove more than 0.
+    low = max(0.0, centre - spread) if part else 0.0
+    high = min(1.0, centre + spread) if part < whole else 1.0
+    return low, high
 
 
 def spikes(buckets: Sequence[Share]) -> list[bool]:

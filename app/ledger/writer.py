@@ -241,9 +241,8 @@ class LedgerWriter:
 
     def _write(self, batch: Sequence[TurnRow]) -> list[TurnRow]:
         """Write a batch; returns it as written. Raises only what may pass by itself."""
-        recorded_at = to_ms(self._clock.now())
         try:
-            return self._insert_all(batch, recorded_at)
+            return self._insert_all(batch)
         except Exception as error:
             if _may_pass(error):
                 raise
@@ -252,7 +251,7 @@ class LedgerWriter:
         refused: list[TurnRow] = []
         for row in batch:
             try:
-                written += self._insert_all([row], recorded_at)
+                written += self._insert_all([row])
             except Exception as error:
                 if _may_pass(error):
                     raise
@@ -262,9 +261,11 @@ class LedgerWriter:
             self._rejected += len(refused)
         return written
 
-    def _insert_all(self, batch: Sequence[TurnRow], recorded_at: int) -> list[TurnRow]:
-        rows = [replace(row, recorded_at=recorded_at) for row in batch]
+    def _insert_all(self, batch: Sequence[TurnRow]) -> list[TurnRow]:
         with self._engine.begin() as connection:
+            # Only now: a wait for SQLite's lock may be longer than alerts wait for rows.
+            recorded_at = to_ms(self._clock.now())
+            rows = [replace(row, recorded_at=recorded_at) for row in batch]
             new = _insert(connection, self._statement, rows)
         with self._changed:
             self._written += new

@@ -215,6 +215,21 @@ def test_a_backtest_as_json_is_what_the_api_says(faults):
     assert "mine" == told["rule"]["definition"]["name"]
 
 
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_no_name_of_a_client_commands_the_terminal(faults, form):
+    """``\x9b2J`` clears the screen of many; ``\u202e`` turns the line round."""
+    name = "a\x9b2J\u202eb"
+    engine = prepare("ledger.sqlite3")
+    write(engine, START_MS + 90_000, bad=9, model=name)
+    engine.dispose()
+    Path("mine.toml").write_text(RULE + "group_by = ['model']\nname = 'n\u202em'")
+    said = backtested("mine.toml", "--format", form).output
+    assert "2J" in said
+    assert not {"\x9b", "\u202e"} & set(said)
+    if form == "json":
+        assert name in [each["group"]["model"] for each in json.loads(said)["firings"]]
+
+
 def test_a_backtest_finds_rules_of_the_settings_file_and_of_the_page(faults):
     Path("warmline.toml").write_text("[alerts.rules.written]" + RULE)
     engine = prepare("ledger.sqlite3")

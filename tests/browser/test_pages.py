@@ -1,4 +1,4 @@
-"""Both pages in both themes and several widths: complete, quiet, accessible, no wider than the screen."""
+"""The pages in both themes and several widths: complete, quiet, accessible, no wider than the screen."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ SCREENS = (
     (1600, "dark"),
 )
 PAGES = {"/": "Overview", "/requests": "Requests"}
+"""Those of the ledger, with its range, its filters and its live updates."""
+EVERY = PAGES | {"/alerts": "Alerts"}
 
 
 @pytest.mark.parametrize(("width", "theme"), SCREENS)
@@ -66,19 +68,19 @@ def violations(page: Page, axe: str) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", EVERY)
 def test_the_page_has_landmarks_one_heading_and_marks_itself_current(open_page, seeded, path):
     page, _ = open_page()
     page.goto(seeded.url + path)
     settled(page)
     expect(page.get_by_role("banner")).to_have_count(1)
     expect(page.get_by_role("main")).to_have_count(1)
-    expect(page.get_by_role("heading", level=1)).to_have_text(PAGES[path])
-    current = page.get_by_role("navigation", name="Pages").get_by_role("link", name=PAGES[path])
+    expect(page.get_by_role("heading", level=1)).to_have_text(EVERY[path])
+    current = page.get_by_role("navigation", name="Pages").get_by_role("link", name=EVERY[path])
     expect(current).to_have_attribute("aria-current", "page")
 
 
-@pytest.mark.parametrize("path", PAGES)
+@pytest.mark.parametrize("path", EVERY)
 def test_the_first_tab_stop_skips_to_the_content(open_page, seeded, path):
     page, _ = open_page()
     page.goto(seeded.url + path)
@@ -93,26 +95,27 @@ def test_the_first_tab_stop_skips_to_the_content(open_page, seeded, path):
 def test_no_link_of_the_pages_is_dead(open_page, seeded):
     page, _ = open_page()
     targets = set()
-    for path in PAGES:
+    for path in EVERY:
         page.goto(seeded.url + path)
         settled(page)
         targets |= set(
             page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)")
         )
     own = {target.split("#")[0] for target in targets if target.startswith(seeded.url)}
-    assert {f"{seeded.url}/", f"{seeded.url}/requests", f"{seeded.url}/docs"} <= own
+    assert {f"{seeded.url}{path}" for path in (*EVERY, "/docs")} <= own
     # rows and buckets are many of one kind: one of each path and filter name is enough
     kinds = {(target.split("?")[0], "turn=" in target, "mode=" in target): target for target in own}
     for target in kinds.values():
         assert page.request.get(target).status == 200, target
 
 
-def test_without_script_the_page_says_so_and_offers_the_data(open_page, seeded):
+@pytest.mark.parametrize(("path", "link"), [("/requests", "CSV"), ("/alerts", "rules")])
+def test_without_script_the_page_says_so_and_offers_the_data(open_page, seeded, path, link):
     page, watch = open_page(java_script_enabled=False)
     watch.allow(".js csp")  # so Chromium calls modules that it will not run
-    page.goto(f"{seeded.url}/requests")
+    page.goto(seeded.url + path)
     expect(page.get_by_text("This page is filled by script, which is off.")).to_be_visible()
-    expect(page.get_by_role("link", name="CSV", exact=True)).to_be_visible()
+    expect(page.get_by_role("link", name=link, exact=True)).to_be_visible()
 
 
 # --- theme and zone -------------------------------------------------------------------------

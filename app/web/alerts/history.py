@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Request
 
-from app.alerts import event_store, store
+from app.alerts import event_store
 from app.errors import AppError
 from app.web.alerts import queries, shown
 from app.web.answers import JsonAnswer
@@ -25,10 +25,9 @@ def router(web: Web) -> APIRouter:
             limit=queries.limit(given, most=event_store.MOST),
             cursor=given.get("cursor"),
         )
-        rules = {stored.id: shown.readable(stored) for stored in store.all_rules(alerts.engine)}
         return JsonAnswer(
             {
-                "events": [shown.event(each, rules.get(each.rule_id)) for each in page.events],
+                "events": [shown.event(each) for each in page.events],
                 "next_cursor": page.next_cursor,
             }
         )

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 
 from app.alerts import delivery_log, drill
 from app.alerts.delivery_log import Delivery
-from app.alerts.receivers import Receiver
+from app.alerts.receivers import PAGE, Receiver
 from app.alerts.service import Alerts
 from app.alerts.states import Told
 from app.web.alerts import bodies, queries, shown
@@ -63,9 +63,13 @@ def router(web: Web) -> APIRouter:
         `retire_old_secret`."""
         bodies.only(body, *CHANGE)
         alerts = web.alerting
+        name = bodies.optional_text(body, "name")
+        known = alerts.receivers.require(receiver_id)
+        if known.origin == PAGE and name is not None and name.strip() != known.name:
+            alerts.refuse_in_use(known.name)
         changed = alerts.receivers.update(
             receiver_id,
-            name=bodies.optional_text(body, "name"),
+            name=name,
             kind=bodies.optional_text(body, "kind"),
             url=bodies.optional_text(body, "url", most=4_000),
             secrets=bodies.texts(body, "secrets"),

@@ -171,7 +171,8 @@ def _links(read: Rule | None, labels: Mapping[str, str], seen: Observation | Non
     return {"rows": links.rows_link("", rows), "csv": links.csv_link("", rows)}
 
 
-def event(each: Event, read: Rule | None) -> Json:
+def event(each: Event) -> Json:
+    seen = reading(None, each.observation)
     return {
         "id": each.id,
         "at": iso(each.at),
@@ -181,15 +182,9 @@ def event(each: Event, read: Rule | None) -> Json:
         "before": each.before.value,
         "after": each.after.value,
         "cause": each.cause.value,
-        "sentence": _sentence(each, read),
-        "reading": reading(read, each.observation),
+        "sentence": each.sentence,
+        "reading": None if seen is None else seen | {"sentence": each.sentence},
     }
-
-
-def _sentence(each: Event, read: Rule | None) -> str | None:
-    if read is None or each.observation is None:
-        return None
-    return words.reading_sentence(read, each.observation.reading)
 
 
 def delivery(each: Delivery) -> Json:
@@ -200,6 +195,7 @@ def delivery(each: Delivery) -> Json:
         "rule": each.rule_name,
         "group": labels_of(each.group_key),
         "told": each.told,
+        "repeat": each.repeat,
         "test": each.test,
         "state": each.state.value,
         "attempts": each.attempts,

@@ -5,7 +5,7 @@ import { send } from "./api.js";
 import { Preview } from "./alert-preview.js";
 import { closePanel, leavePanel, openPanel } from "./dialog.js";
 import { announce, h } from "./dom.js";
-import { Fields, formFoot, onSubmit } from "./fields.js";
+import { Fields, formFoot, onSubmit, plainly } from "./fields.js";
 import { zone } from "./time.js";
 
 /** @typedef {import("./alert-words.js").Signal} Signal */
@@ -19,6 +19,7 @@ const NO_DATA = /** @type {const} */ ([
 const WEIGHTS = /** @type {Record<string, string>} */ ({ turns: "Turns", tokens: "Input tokens" });
 const CONFIDENCES = /** @type {Record<string, string>} */ ({ wilson: "What the turns prove (Wilson)", raw: "The value itself" });
 const UNITS = /** @type {Record<string, string>} */ ({ ratio: "%", ms: "ms", tokens: "tokens" });
+const PROOF = "3 of 10 turns prove only 10.8 %, 30 of 100 prove 21.9 %.";
 const DURATION = "Such as 90s, 15m or 6h.";
 
 /** What a new rule begins with. */
@@ -51,7 +52,7 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
       fields.text("recover", "Is over at or below", { unit: "%", value: given.recover === given.threshold ? "" : shown(given.recover, signals.get(given.signal)), attributes: { inputmode: "decimal" }, help: "Empty: as the threshold." }),
       fields.text("window", "Over the last", { value: given.window, help: "A multiple of the step below." }),
       fields.text("min_turns", "At least so many turns", { value: given.min_turns, attributes: { inputmode: "numeric" }, help: "With fewer nothing is judged." }),
-      fields.select("confidence", "Compared is", confidences(signals.get(given.signal), given.weight), { value: given.confidence, help: "3 of 10 turns prove only 10.8 %, 30 of 100 prove 21.9 %." }),
+      fields.select("confidence", "Compared is", confidences(signals.get(given.signal), given.weight), { value: given.confidence, help: PROOF }),
       fields.text("pending_for", "Must stay so for", { value: given.pending_for, help: "0s: it fires at once." }),
       fields.text("keep_firing_for", "Must stay good for", { value: given.keep_firing_for, help: "Before the alert is over." }),
       fields.select("no_data", "A window without rows", NO_DATA, { value: given.no_data })),
@@ -68,7 +69,13 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
       fields.area("labels", "Labels", { value: Object.entries(given.labels).map((pair) => pair.join("=")).join("\n"), help: "One name=text per line; in every message." }),
       fields.area("description", "Description", { value: given.description }))));
   const definition = () => ({ ...read(fields, known()), enabled: given.enabled });
-  const preview = new Preview(() => ({ rule: named(definition()), unit: known()?.unit ?? "" }), zone, (fault, asked) => asked && fields.blame(fault));
+  const preview = new Preview(() => ({ rule: named(checked(definition(), known())), unit: known()?.unit ?? "" }), zone, (fault, asked) => asked && fields.blame(fault));
+  // beside the form, so it names the field
+  preview.plainly = (fault) => {
+    const said = plainly(fault);
+    const label = fields.label(fault.field ?? "");
+    return label ? `${label}: ${said}` : said;
+  };
   const follow = () => {
     reword(fields, known());
     preview.soon();
@@ -81,8 +88,8 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
   });
   onSubmit(form, fields, async () => {
     const path = rule ? `/api/alerts/rules/${encodeURIComponent(rule.id)}` : "/api/alerts/rules";
-    const body = rule ? { ...definition(), version: rule.version } : definition();
-    const answer = await send(rule ? "PUT" : "POST", path, body);
+    const given = checked(definition(), known());
+    const answer = await send(rule ? "PUT" : "POST", path, rule ? { ...given, version: rule.version } : given);
     closePanel();
     announce(`Saved the rule ${answer.rule.definition.name}.`);
     saved(answer.rule);
@@ -90,6 +97,27 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
   reword(fields, known());
   openPanel(rule ? `Edit ${given.name}` : "New rule", [form], { kind: "widest", closed: () => preview.stop() });
   void preview.run(false);
+}
+
+/**
+ * The form asks in percent, the server answers in fractions: what is wrong with a share is said here.
+ * @param {any} definition
+ * @param {Signal | undefined} signal
+ */
+function checked(definition, signal) {
+  const { threshold, recover } = definition;
+  const share = signal?.unit === "ratio";
+  /** @type {(field: string, message: string) => never} */
+  const refuse = (field, message) => {
+    throw Object.assign(new Error(message), { field });
+  };
+  if (!share || typeof threshold !== "number") return definition;
+  if (threshold < 0 || threshold > 1) refuse("threshold", "A share lies between 0 and 100 %.");
+  if (threshold === (signal.rises ? 1 : 0)) refuse("threshold", `No share lies ${signal.rises ? "above 100" : "below 0"} %: the rule would never fire.`);
+  if (typeof recover !== "number") return definition;
+  if (recover < 0 || recover > 1) refuse("recover", "A share lies between 0 and 100 %.");
+  if (signal.rises ? recover > threshold : recover < threshold) refuse("recover", `Must be at ${signal.rises ? "most" : "least"} the threshold of ${shown(threshold, signal)} %.`);
+  return definition;
 }
 
 /** A rule that is not named yet can be tried all the same. @param {any} definition */
@@ -124,6 +152,8 @@ function reword(fields, signal) {
   const weight = fields.value("weight");
   fields.choices("weight", weights(signal));
   fields.choices("confidence", confidences(signal, fields.value("weight") || weight));
+  const provable = confidences(signal, fields.value("weight")).length > 1;
+  fields.reword("confidence", { help: provable ? PROOF : "Only a rate of turns can be proven." });
   fields.reword("signal", { help: signal.unit === "ratio" ? `${signal.part} ÷ ${signal.whole}. ${signal.rises ? "High" : "Low"} is bad.` : `${signal.part}, of ${signal.whole}. ${signal.rises ? "High" : "Low"} is bad.` });
   fields.reword("threshold", { label: signal.rises ? "Fires above" : "Fires below", unit, help: `In ${unit === "%" ? "percent" : unit}.` });
   fields.reword("recover", { label: signal.rises ? "Is over at or below" : "Is over at or above", unit });

@@ -2,15 +2,17 @@
 // What a rule would have done: its signal over the stored rows, and when it would have fired.
 
 import { isAbort, send } from "./api.js";
-import { amount, causeWords, groupWords, stateTag } from "./alert-words.js";
+import { afterTag, amount, causeWords, groupWords, stateTag } from "./alert-words.js";
 import { Chart, plotly } from "./charts.js";
 import { add, fill, h, icon } from "./dom.js";
+import { plainly } from "./fields.js";
 import { counted, milliseconds, regrouped } from "./format.js";
 import { dataTable } from "./table.js";
 import { moment } from "./time.js";
 
 const RANGES = /** @type {const} */ ([["now-24h", "24 h", "last 24 hours"], ["now-7d", "7 d", "last 7 days"], ["now-14d", "14 d", "last 14 days"]]);
 const SETTLES = 700; // milliseconds without a change before it is asked anew
+const FIRST = 8; // of the times it would have fired; the others are folded
 const MOST = 50; // transitions in the list; all of them are in the API's answer
 
 export class Preview {
@@ -26,6 +28,8 @@ export class Preview {
   #button = h("button", { type: "button", class: "button", click: () => void this.run(true) }, icon("spike"), "Preview");
   #chart = new Chart(this.#plot, { pick: () => undefined, zoom: () => undefined });
   #zone;
+  /** How a refusal is put. @type {(fault: any) => string} */
+  plainly = plainly;
 
   /**
    * @param {() => {rule?: any, id?: string, unit: string}} wanted the rule to try; may throw what is wrong with it
@@ -77,8 +81,7 @@ export class Preview {
       await this.#show(told, unit);
     } catch (fault) {
       if (isAbort(fault) || signal.aborted) return;
-      const { message, hint } = /** @type {{message: string, hint?: string | null}} */ (fault);
-      this.#nothing(regrouped([message, hint].filter(Boolean).join(" ")));
+      this.#nothing(regrouped(this.plainly(fault)));
       this.failed(fault, asked);
     }
     this.element.removeAttribute("aria-busy");
@@ -121,12 +124,19 @@ export class Preview {
  */
 function firings(list, unit) {
   if (!list.length) return null;
-  return h("section", {}, h("h4", {}, `Would have fired ${counted(list.length, "time")}`),
-    h("ul", { class: "plain" }, ...list.slice(0, MOST).map((one) => {
+  return h("section", {}, h("h4", {}, list.length === 1 ? "Would have fired once" : `Would have fired ${counted(list.length, "time")}`),
+    ...folded(list.slice(0, MOST).map((one) => {
       const labels = groupWords(labelsOf(one.group));
       const lasted = one.ended_at ? `${moment(one.started_at)}, for ${milliseconds(Date.parse(one.ended_at) - Date.parse(one.started_at))}` : `${moment(one.started_at)}, and still does`;
       return h("li", {}, lasted, labels && `, ${labels}`, one.peak !== null && `; worst ${amount(one.peak, unit)}`);
     })), rest(list));
+}
+
+/** The first of a list, and the others where they do not push away what follows. @param {HTMLElement[]} items */
+function folded(items) {
+  const others = items.slice(FIRST);
+  return [h("ul", { class: "plain" }, ...items.slice(0, FIRST)),
+    others.length > 0 && h("details", {}, h("summary", {}, counted(others.length, "more", "more")), h("ul", { class: "plain" }, ...others))];
 }
 
 /** @param {any[]} list */
@@ -134,7 +144,7 @@ function transitions(list) {
   if (!list.length) return null;
   return h("details", { "data-key": "transitions" }, h("summary", {}, counted(list.length, "change of state", "changes of state")),
     h("ol", { class: "plain" }, ...list.slice(0, MOST).map((one) => {
-      const item = h("li", {}, h("time", { datetime: one.at, title: one.at }, moment(one.at)), " ", stateTag(one.before), " → ", stateTag(one.after));
+      const item = h("li", {}, h("time", { datetime: one.at, title: one.at }, moment(one.at)), " ", stateTag(one.before), " → ", afterTag(one));
       const labels = groupWords(labelsOf(one.group));
       add(item, h("span", { class: "muted" }, ` ${causeWords(one.cause)}${labels && ` (${labels})`}`));
       return item;

@@ -26,6 +26,19 @@ const DELIVERIES = /** @type {Record<string, [string, string, string]>} */ ({
   dead: ["Dead", "failed", "bad"],
 });
 
+/** What an answer means that ends a delivery. */
+const ANSWERS = [
+  [/^HTTP 3\d\d$/, "redirects are not followed"], [/^HTTP 410$/, "it wants no more messages and is disabled"],
+  [/^HTTP 40[13]$/, "it does not let the message in"], [/^HTTP 404$/, "there is nothing at this address"],
+  [/^HTTP 429$/, "it wants fewer messages"], [/^HTTP 5\d\d$/, "it failed"],
+];
+
+/** What became of an attempt, in words. @param {string} outcome */
+export function outcomeWords(outcome) {
+  const found = ANSWERS.find(([pattern]) => /** @type {RegExp} */ (pattern).test(outcome));
+  return found ? `${outcome}: ${found[1]}` : outcome;
+}
+
 const CAUSES = /** @type {Record<string, string>} */ ({
   crossed: "the threshold was crossed",
   held: "it stayed crossed for as long as the rule asks",
@@ -58,9 +71,17 @@ export function stateWord(state) {
   return STATES[state]?.[0] ?? state;
 }
 
-/** @param {string} state */
-export function stateTag(state) {
-  const [word, sign, tone, meaning] = STATES[state] ?? [state, "unknown", "unknown", ""];
+/** How an alert ends of which nobody knows whether all is well. */
+const ENDS = new Set(["gone", "edited", "paused", "deleted"]);
+
+/** The state after a change, which may be the end of an alert. @param {{before: string, after: string, cause: string}} change */
+export function afterTag({ before, after, cause }) {
+  return stateTag(after, (before === "firing" || before === "recovering") && after === "inactive" && ENDS.has(cause));
+}
+
+/** @param {string} state @param {boolean} [ended] without a proof that all is well */
+export function stateTag(state, ended = false) {
+  const [word, sign, tone, meaning] = ended ? ["Ended", "unknown", "unknown", "Whether it recovered is not known."] : (STATES[state] ?? [state, "unknown", "unknown", ""]);
   return h("span", { class: `tag ${tone}`, title: `${state}: ${meaning}`, "data-state": state }, icon(sign), word);
 }
 
@@ -82,7 +103,7 @@ export function causeWords(cause) {
  */
 export function amount(value, unit) {
   if (value === null || value === undefined) return UNKNOWN;
-  if (unit === "ratio") return percent(value);
+  if (unit === "ratio") return percent(value).replace(".0\u202f%", "\u202f%"); // as in messages: 40 %, not 40.0 %
   if (unit === "ms") return milliseconds(value);
   return `${integer(value)} ${unit}`;
 }
@@ -105,6 +126,12 @@ export function threshold(rule, signal) {
   return `fires ${signal?.rises === false ? "below" : "above"} ${level(rule.threshold, signal?.unit ?? "")} over ${span(rule.window)}`;
 }
 
+/** What a rule makes of a window without rows; null where there were some. @param {any} rule its definition @param {any} reading */
+export function absenceWords(rule, reading) {
+  if (reading?.lack !== "no_rows") return null;
+  return { alerting: "No turns: this rule takes that for bad.", ok: "No turns: this rule takes that for good." }[/** @type {string} */ (rule.no_data)] ?? null;
+}
+
 /** A threshold beyond which a rule fires, in words. @param {any} rule its definition @param {Signal | undefined} signal */
 export function condition(rule, signal) {
   const side = signal?.rises === false ? "below" : "above";
@@ -116,6 +143,12 @@ export function condition(rule, signal) {
 /** "model gpt-5.6, client codex"; empty for a rule without groups. @param {Record<string, string>} labels */
 export function groupWords(labels) {
   return Object.entries(labels).map(([name, value]) => `${name} ${value}`).join(", ");
+}
+
+/** What a link to rows is called: those that have no group of their own are found with those of all groups only. @param {string} word @param {Record<string, string>} labels */
+export function rowsOf(word, labels) {
+  const values = Object.values(labels);
+  return values.length && values.every((value) => value === "other") ? `${word} of all groups` : word;
 }
 
 /** An instant: when, and how long ago. @param {string | null | undefined} iso @param {string} [none] */

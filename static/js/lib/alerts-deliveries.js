@@ -3,21 +3,23 @@
 
 import { get, send } from "./api.js";
 import { openPanel } from "./dialog.js";
-import { add, announce, copyable, fill, h, icon } from "./dom.js";
-import { deliveryTag, groupWords, when } from "./alert-words.js";
+import { add, announce, byId, copyable, fill, h, icon } from "./dom.js";
+import { deliveryTag, groupWords, outcomeWords, when } from "./alert-words.js";
 import { integer, milliseconds, UNKNOWN } from "./format.js";
-import { redraw } from "./keyed.js";
+import { redraw, selecting } from "./keyed.js";
 import { moment } from "./time.js";
 
+const FOLLOW = 2000; // milliseconds between two looks at an open message
 const TOLD = /** @type {Record<string, string>} */ ({ firing: "Firing", resolved: "Resolved", no_data: "No data", test: "Test" });
 
 /**
  * @param {HTMLElement} host
  * @param {any[]} deliveries
  * @param {(delivery: any) => void} open
+ * @param {string} state the only one that is asked for; empty: all
  */
-export function drawDeliveries(host, deliveries, open) {
-  if (!deliveries.length) return redraw(host, h("p", { class: "card nothing-yet muted" }, "Nothing was sent yet."));
+export function drawDeliveries(host, deliveries, open, state) {
+  if (!deliveries.length) return redraw(host, h("p", { class: "card nothing-yet muted" }, state ? `No delivery is ${state}.` : "Nothing was sent yet."));
   const head = h("tr", {}, ...["When", "Rule", "Told", "Receiver", "State", "Attempts", "Next attempt"].map((title) => h("th", { scope: "col", class: title === "Attempts" && "number" }, title)));
   redraw(host, h("div", { class: "card log" }, h("table", {},
     h("caption", { class: "visually-hidden" }, "Messages to receivers, newest first"),
@@ -35,7 +37,7 @@ function row(delivery, open) {
     cell("Rule", h("span", {}, delivery.rule ?? UNKNOWN), labels && h("span", { class: "second" }, labels)),
     cell("Told", told(delivery)),
     cell("Receiver", delivery.receiver),
-    cell("State", deliveryTag(delivery.state), delivery.outcome && delivery.state !== "delivered" && h("span", { class: "second" }, delivery.outcome)),
+    cell("State", deliveryTag(delivery.state), delivery.outcome && delivery.state !== "delivered" && h("span", { class: "second" }, outcomeWords(delivery.outcome))),
     h("td", { class: "number", "data-label": "Attempts" }, integer(delivery.attempts)),
     cell("Next attempt", delivery.next_attempt_at && delivery.state === "queued" ? when(delivery.next_attempt_at) : h("span", { class: "muted" }, UNKNOWN)));
 }
@@ -50,7 +52,8 @@ function cell(label, ...content) {
 
 /** @param {any} delivery */
 function told(delivery) {
-  const word = TOLD[delivery.told] ?? delivery.told;
+  const kind = TOLD[delivery.told] ?? delivery.told;
+  const word = delivery.repeat > 0 ? `${kind} (reminder ${delivery.repeat})` : kind;
   return delivery.test && delivery.told !== "test" ? `${word} (test)` : word;
 }
 
@@ -62,8 +65,26 @@ function told(delivery) {
 export async function openDelivery(delivery, changed) {
   const body = h("div", { class: "delivery" }, h("p", { class: "muted" }, "Loading …"));
   openPanel(`Message to ${delivery.receiver}`, [body], { kind: "wide" });
+  let text = "";
+  const look = async () => {
+    const now = await found(delivery.id);
+    if (JSON.stringify(now) === text || selecting(body)) return;
+    text = JSON.stringify(now);
+    fillDelivery(body, now, async () => {
+      changed();
+      await look();
+      byId("panel-title").focus({ preventScroll: true }); // the button has gone
+    });
+  };
+  // what becomes of it is followed until the panel is closed
+  const follow = () => setTimeout(async () => {
+    if (!body.isConnected) return;
+    if (!document.hidden) await look().catch(() => undefined);
+    follow();
+  }, FOLLOW);
   try {
-    fillDelivery(body, await found(delivery.id), changed);
+    await look();
+    follow();
   } catch (fault) {
     fill(body, h("p", { class: "field-error", role: "alert" }, /** @type {Error} */ (fault).message));
   }
@@ -78,7 +99,7 @@ async function found(id) {
 /**
  * @param {HTMLElement} host
  * @param {any} delivery
- * @param {() => void} changed
+ * @param {() => Promise<void>} changed
  */
 function fillDelivery(host, delivery, changed) {
   const over = delivery.state === "delivered" || delivery.state === "dead";
@@ -87,8 +108,7 @@ function fillDelivery(host, delivery, changed) {
     try {
       await send("POST", `/api/alerts/deliveries/${encodeURIComponent(delivery.id)}/replay`);
       announce("It is sent again.");
-      changed();
-      fillDelivery(host, await found(delivery.id), changed);
+      await changed();
     } catch (told) {
       fault.textContent = /** @type {Error} */ (told).message;
     }
@@ -104,11 +124,20 @@ function fillDelivery(host, delivery, changed) {
   fact("written", moment(delivery.created_at));
   if (delivery.settled_at) fact("settled", moment(delivery.settled_at));
   if (delivery.next_attempt_at && !over) fact("next attempt", when(delivery.next_attempt_at));
-  if (delivery.outcome) fact("outcome", delivery.outcome);
+  if (delivery.outcome) fact("outcome", outcomeWords(delivery.outcome));
   fact("webhook-id", copyable(delivery.id, "webhook-id"));
-  fill(host, facts, over && h("div", { class: "actions" }, h("button", { type: "button", class: "button", click: () => void replay() }, icon("refresh"), "Replay")), fault,
+  redraw(host, facts, over && h("div", { class: "actions" }, h("button", { type: "button", class: "button", "data-key": "replay", click: () => void replay() }, icon("refresh"), "Replay")), fault,
+    ...message(delivery.body),
     h("h3", {}, "Attempts"), attempts(delivery.attempt_log ?? []),
-    h("h3", {}, "Body"), h("pre", { class: "body", tabindex: 0, role: "region", "aria-label": "Body of the message" }, JSON.stringify(delivery.body, null, 2)));
+    h("h3", {}, "Body"), h("pre", { class: "body", tabindex: 0, "data-key": "message-body", role: "region", "aria-label": "Body of the message" }, JSON.stringify(delivery.body, null, 2)));
+}
+
+/** What it says to people, whatever its kind. @param {any} body @returns {HTMLElement[]} */
+function message(body) {
+  const title = body?.data?.title ?? body?.commonAnnotations?.summary;
+  const text = body?.data?.text ?? body?.commonAnnotations?.description ?? body?.text;
+  if (typeof text !== "string") return [];
+  return [h("h3", {}, "What it says"), h("p", { class: "said" }, title && h("strong", {}, title), title && "\n", text)];
 }
 
 /** @param {any[]} log */
@@ -117,8 +146,8 @@ function attempts(log) {
   return h("ol", { class: "attempts" }, ...log.map((one) => {
     const item = h("li", {}, h("p", {},
       h("strong", {}, `Attempt ${integer(one.attempt)}`), ` ${moment(one.started_at)}: `,
-      one.outcome ?? (one.status ? `HTTP ${one.status}` : "no answer"), one.duration_ms !== null && `, ${milliseconds(one.duration_ms)}`));
-    if (one.response) add(item, h("pre", { tabindex: 0, role: "region", "aria-label": `Answer to attempt ${one.attempt}, its first kilobyte` }, one.response));
+      (one.outcome && outcomeWords(one.outcome)) ?? (one.status ? `HTTP ${one.status}` : "no answer"), one.duration_ms !== null && `, ${milliseconds(one.duration_ms)}`));
+    if (one.response) add(item, h("pre", { tabindex: 0, "data-key": `answer-${one.attempt}`, role: "region", "aria-label": `Answer to attempt ${one.attempt}, its first kilobyte` }, one.response));
     return item;
   }));
 }

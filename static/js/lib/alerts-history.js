@@ -2,7 +2,7 @@
 // What happened, in words; and in the demo, what the built-in receiver got.
 
 import { h, icon } from "./dom.js";
-import { causeWords, groupWords, stateTag, when } from "./alert-words.js";
+import { afterTag, causeWords, groupWords, stateTag, when } from "./alert-words.js";
 import { regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -15,7 +15,7 @@ export function drawHistory(host, events) {
   redraw(host, h("ol", { class: "card lines" }, ...events.map((event) => {
     const labels = groupWords(event.group ?? {});
     return h("li", { class: "line" },
-      h("p", {}, when(event.at), " ", h("strong", {}, event.rule), labels && ` (${labels})`, ": ", stateTag(event.before), " → ", stateTag(event.after)),
+      h("p", {}, when(event.at), " ", h("strong", {}, event.rule), labels && ` (${labels})`, ": ", stateTag(event.before), " → ", afterTag(event)),
       h("p", { class: "muted" }, `${capital(causeWords(event.cause))}. `, regrouped(event.sentence ?? "")));
   })));
 }

@@ -2,7 +2,7 @@
 // The rules: what each watches, how it stands, and what can be done with it.
 
 import { add, h, icon } from "./dom.js";
-import { amount, condition, groupWords, level, local, span, stateTag, webLink, when } from "./alert-words.js";
+import { absenceWords, amount, condition, groupWords, level, local, rowsOf, span, stateTag, webLink, when } from "./alert-words.js";
 import { counted, integer, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -32,7 +32,7 @@ function card(rule, signal, act) {
     h("div", { class: "rule-head" },
       h("span", { class: "state" }, stateTag(rule.state)),
       h("h3", { id: `rule-${rule.id}-name` }, definition.name),
-      h("span", { class: "tag-plain" }, definition.severity),
+      h("span", { class: "tag-plain" }, h("span", { class: "visually-hidden" }, "severity "), definition.severity),
       rule.origin === "file" && h("span", { class: "tag-plain", title: "Read-only here" }, icon("file"), "settings file")),
     h("p", {}, condition(definition, signal), extra(definition)),
     standing(rule, one, signal),
@@ -64,7 +64,7 @@ function standing(rule, one, signal) {
   if (one) {
     const { reading } = one;
     if (!reading) return h("p", { class: "muted" }, "Not evaluated yet.");
-    const value = reading.lack ? "Not judged." : h("strong", {}, amount(reading.value, signal?.unit ?? ""));
+    const value = reading.lack ? (absenceWords(rule.definition, reading) ?? "Not judged.") : h("strong", {}, amount(reading.value, signal?.unit ?? ""));
     return h("p", { class: "standing" }, value, " ", h("span", { class: "muted" }, regrouped(reading.sentence ?? "")), one.silenced && " ", one.silenced && silenced());
   }
   if (!rule.groups.length) return h("p", { class: "muted" }, rule.evaluated_until ? "No row in the window, so there is no group yet." : "Not evaluated yet.");
@@ -139,8 +139,8 @@ function groupBox(rule, group, signal, act) {
     reading?.sentence && h("p", { class: "muted" }, regrouped(reading.sentence)),
     h("dl", { class: "facts" }, ...facts.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value)))),
     h("div", { class: "actions" },
-      rows && h("a", { class: "button small", href: rows, "data-key": `${key}-rows` }, icon("arrow-right"), "Rows"),
-      csv && h("a", { class: "button small", href: csv, download: true, "data-key": `${key}-csv` }, icon("download"), "CSV"),
+      rows && h("a", { class: "button small", href: rows, "data-key": `${key}-rows` }, icon("arrow-right"), rowsOf("Rows", group.labels)),
+      csv && h("a", { class: "button small", href: csv, download: true, "data-key": `${key}-csv` }, icon("download"), rowsOf("CSV", group.labels)),
       labels && h("button", { type: "button", class: "button small", "data-key": `${key}-silence`, "aria-label": `Silence ${rule.definition.name}, ${labels}`, click: () => act.silence(rule, group.labels) }, icon("silence"), "Silence")));
 }
 

@@ -37,7 +37,7 @@ export function drawSilences(host, silences, names, end) {
  * @param {Map<string, string>} names
  */
 function words(silence, names) {
-  const rule = silence.rule_id === null ? "All rules" : (names.get(silence.rule_id) ?? silence.rule_id);
+  const rule = silence.rule_id === null ? "All rules" : (names.get(silence.rule_id) ?? "A deleted rule");
   const labels = groupWords(silence.matchers);
   return labels ? `${rule}, ${labels}` : rule;
 }
@@ -71,6 +71,7 @@ export function openSilenceForm(rules, given, saved) {
   follow();
   onSubmit(form, fields, async () => {
     const matchers = Object.fromEntries(groupsOf(rules, fields.value("rule_id")).map((name) => [name, fields.value(name)]).filter(([, value]) => value));
+    if (!fields.value("for") && !fields.value("ends_at")) throw Object.assign(new Error("Say until when."), { field: "ends_at" });
     const time = fields.value("for") ? { for: fields.value("for") } : { ends_at: fromField(fields.value("ends_at"))?.toISOString() ?? "" };
     await send("POST", "/api/alerts/silences", {
       rule_id: fields.value("rule_id") || null, matchers, comment: fields.value("comment"), author: fields.value("author"), ...time,

@@ -123,6 +123,12 @@ export class Fields {
     return this.control(name).value.trim();
   }
 
+  /** What a field is called; empty where the form has none of that name. @param {string} name */
+  label(name) {
+    const field = this.#fields.get(name);
+    return field ? (all("label, legend", field.box)[0]?.textContent ?? "") : "";
+  }
+
   /** @param {string} name @returns {string[]} */
   ticked(name) {
     return this.#get(name).controls.filter((box) => box instanceof HTMLInputElement && box.checked).map((box) => box.value);
@@ -168,20 +174,28 @@ export class Fields {
   blame(fault, focus = true) {
     this.clear();
     const told = /** @type {{message: string, hint?: string | null, field?: string | null, code?: string}} */ (fault);
-    const words = [told.message, told.hint].filter(Boolean).join(" ");
     const found = this.#fields.get(told.field ?? this.#place(told) ?? "");
     if (!found) {
-      this.fault.textContent = words;
+      this.fault.textContent = [told.message, told.hint].filter(Boolean).join(" ");
       if (focus) this.fault.scrollIntoView({ block: "nearest" });
       return;
     }
-    found.error.textContent = words;
+    found.error.textContent = plainly(told);
     for (const control of found.controls) control.setAttribute("aria-invalid", "true");
     if (!focus) return;
     const folded = found.box.closest("details");
     if (folded) folded.open = true;
     found.controls[0]?.focus();
   }
+}
+
+/**
+ * What is wrong, to be read at the field: without the name that the field has in the API.
+ * @param {{message: string, hint?: string | null, field?: string | null}} fault
+ */
+export function plainly({ message, hint, field }) {
+  const words = field && message.startsWith(`${field} `) ? message.slice(field.length + 1).replace(/^in the rule:? /, "") : message;
+  return [words.charAt(0).toUpperCase() + words.slice(1), hint].filter(Boolean).join(" ");
 }
 
 /**

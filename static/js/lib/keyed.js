@@ -16,7 +16,15 @@ export function redraw(host, ...children) {
   for (const details of /** @type {HTMLDetailsElement[]} */ (all("details[data-key]", host))) {
     if (open.has(details.dataset.key)) details.open = true;
   }
-  if (key) focusKey(key, host);
+  if (key && !focusKey(key, host)) focusHeading(host); // what was acted on has gone
+}
+
+/** The keyboard stays near where it was. @param {HTMLElement} host */
+function focusHeading(host) {
+  const [heading] = all("h2", host.closest("section") ?? host);
+  if (!heading) return;
+  heading.tabIndex = -1;
+  heading.focus({ preventScroll: true });
 }
 
 /**

@@ -12,7 +12,7 @@ import { drawRules } from "../lib/alerts-rules.js";
 import { drawSilences, GROUPINGS, openSilenceForm } from "../lib/alerts-silences.js";
 import { get, send } from "../lib/api.js";
 import { confirmed, wirePanel } from "../lib/dialog.js";
-import { all, announce, byId } from "../lib/dom.js";
+import { all, announce, byId, typing } from "../lib/dom.js";
 import { focusKey, selecting } from "../lib/keyed.js";
 import { every } from "../lib/poll.js";
 import { openReceiverForm, openSecretForm } from "../lib/receiver-form.js";
@@ -21,8 +21,10 @@ import * as shell from "../lib/shell.js";
 
 const PAUSE = 4000;
 const PAGE = 20;
+const SAID = 5; // changes that are read out; of more, their number
 const MOST = 200; // more is for the API
 const main = byId("main");
+const wanted = byId("delivery-state", HTMLSelectElement);
 const limits = { deliveries: PAGE, events: PAGE };
 const hasReceived = document.body.dataset.received !== undefined; // only in the demo
 /** @type {any[]} */ let rules = [];
@@ -30,14 +32,16 @@ const hasReceived = document.body.dataset.received !== undefined; // only in the
 /** @type {string[]} */ let privateHosts = [];
 /** @type {Map<string, import("../lib/alert-words.js").Signal>} */ let signals = new Map();
 /** @type {Map<string, string> | null} */ let states = null;
+let followed = false; // the link that led here
 /** What each section shows, so that the same data is not drawn again. @type {Map<string, string>} */
 const shown = new Map();
 
 async function load() {
+  const state = wanted.value; // another may be chosen before the answer is here
   try {
     const [ruled, received, sent, happened, silent, arrived] = await Promise.all([
       get("/api/alerts/rules"), get("/api/alerts/receivers"),
-      get("/api/alerts/deliveries", new URLSearchParams({ limit: String(limits.deliveries) })),
+      get("/api/alerts/deliveries", new URLSearchParams({ limit: String(limits.deliveries), ...(state && { state }) })),
       get("/api/alerts/events", new URLSearchParams({ limit: String(limits.events) })),
       get("/api/alerts/silences"), hasReceived ? get("/api/alerts/received") : null,
     ]);
@@ -51,14 +55,18 @@ async function load() {
     section("firing", rules, (host) => drawFiring(host, rules, signals, { silence, start: () => newRule({ ...PRESET, name: "Mismatch rate" }) }));
     section("rules", rules, (host) => drawRules(host, rules, signals, ruleActions));
     section("receivers", receivers, (host) => drawReceivers(host, receivers, receiverActions));
-    section("deliveries", sent.deliveries, (host) => drawDeliveries(host, sent.deliveries, (one) => void openDelivery(one, () => void refresh())));
+    section("deliveries", [sent.deliveries, state], (host) => drawDeliveries(host, sent.deliveries, (one) => void openDelivery(one, () => void refresh()), state));
     section("history", happened.events, (host) => drawHistory(host, happened.events));
     section("silences", [silent.silences, rules.map((rule) => [rule.id, rule.definition.name])], (host) => drawSilences(host, silent.silences, names(), (one) => void endSilence(one)));
     byId("received-section").hidden = !arrived;
     if (arrived) section("received", arrived.received, (host) => drawReceived(host, arrived.received));
-    byId("more-deliveries").hidden = !sent.next_cursor || limits.deliveries >= MOST;
-    byId("more-history").hidden = !happened.next_cursor || limits.events >= MOST;
+    older("deliveries", sent.next_cursor, limits.deliveries);
+    older("history", happened.next_cursor, limits.events);
     tellChanges();
+    if (!followed) {
+      followed = true;
+      followLink();
+    }
     shell.showFault(null);
     shell.justUpdated();
   } catch (fault) {
@@ -81,6 +89,17 @@ function section(id, data, draw) {
   draw(host);
 }
 
+/**
+ * Offer what is older than what is shown.
+ * @param {string} what
+ * @param {string | null} more
+ * @param {number} limit
+ */
+function older(what, more, limit) {
+  byId(`more-${what}`).hidden = !more || limit >= MOST;
+  byId(`rest-${what}`).hidden = !more || limit < MOST;
+}
+
 /** Say which alerts changed their state, and keep the count of those that fire in the title. */
 function tellChanges() {
   /** @type {Map<string, string>} */
@@ -98,7 +117,8 @@ function tellChanges() {
     }
   }
   states = now;
-  if (said.length) announce(said.join(" "));
+  const rest = said.length - SAID;
+  if (said.length) announce([...said.slice(0, SAID), rest > 0 && `And ${rest} more.`].filter(Boolean).join(" "));
   const count = firing(rules).length;
   document.title = `${count ? `(${count} firing) ` : ""}Alerts · Warmline`;
 }
@@ -115,7 +135,8 @@ async function change(work) {
   try {
     await work();
   } catch (fault) {
-    showRefusal(fault);
+    const lost = /** @type {{code?: string}} */ (fault).code === "unreachable";
+    showRefusal(lost ? { message: "Warmline did not answer.", hint: "What you asked for may not have been done: look once it answers again." } : fault);
   }
   await refresh();
 }
@@ -162,11 +183,13 @@ const ruleActions = {
 };
 
 /**
- * Bring a rule into sight, with the keyboard on it.
+ * Bring a rule into sight, with the keyboard on it; whether there is one.
  * @param {string} id
  */
 function showRule(id) {
-  if (focusKey(`rule-${id}`)) document.getElementById(`rule-${id}`)?.scrollIntoView({ block: "center" });
+  const found = focusKey(`rule-${id}`);
+  if (found) document.getElementById(`rule-${id}`)?.scrollIntoView({ block: "center" });
+  return found;
 }
 
 // --- receivers --------------------------------------------------------------------------------
@@ -186,7 +209,8 @@ const receiverActions = {
     announce(`Enabled ${receiver.name}.`);
   }),
   remove: (/** @type {any} */ receiver) => void change(async () => {
-    if (!(await confirmed(`Delete ${receiver.name}?`, "Nothing is sent to it any more, not even that an alert is over. Its address and secrets are erased.", "Delete receiver"))) return;
+    const named = rules.some((rule) => rule.definition.receivers.includes(receiver.name)); // the server refuses, and says which rules
+    if (!named && !(await confirmed(`Delete ${receiver.name}?`, "Nothing is sent to it any more, not even that an alert is over. Its address and secrets are erased.", "Delete receiver"))) return;
     await send("DELETE", receiverPath(receiver));
     announce(`Deleted ${receiver.name}.`);
   }),
@@ -210,13 +234,17 @@ async function endSilence(one) {
   });
 }
 
+const GONE = { message: "The rule of this link is gone.", hint: "It was deleted, or the link is of another server. What it did stands under History." };
+
 /** What a link asks for: a rule, or a silence of some of its groups. */
 function followLink() {
   const query = new URLSearchParams(location.search);
   const silenced = query.get("silence");
   const rule = query.get("rule");
-  if (rule) showRule(rule);
+  if (rule && !showRule(rule)) showRefusal(GONE);
   if (silenced === null) return;
+  // never in its place a silence of all rules
+  if (!rules.some((one) => one.id === silenced)) return showRefusal(GONE);
   const labels = Object.fromEntries(GROUPINGS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? ""]] : [])));
   silence(rules.find((one) => one.id === silenced) ?? null, labels);
 }
@@ -234,6 +262,16 @@ for (const button of all("[data-refresh]")) button.addEventListener("click", () 
 byId("new-rule").addEventListener("click", () => newRule({ ...PRESET }));
 byId("new-receiver").addEventListener("click", () => openReceiverForm(null, privateHosts, () => void refresh()));
 byId("new-silence").addEventListener("click", () => silence(null, {}));
+wanted.addEventListener("change", () => {
+  limits.deliveries = PAGE;
+  void refresh();
+});
+document.addEventListener("keydown", (event) => {
+  if (event.key !== "r" || event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || typing()) return;
+  if (document.querySelector("dialog[open]")) return;
+  event.preventDefault();
+  void refresh();
+});
 byId("more-deliveries").addEventListener("click", () => {
   limits.deliveries += PAGE;
   void refresh();
@@ -242,4 +280,4 @@ byId("more-history").addEventListener("click", () => {
   limits.events += PAGE;
   void refresh();
 });
-void refresh().then(followLink);
+void refresh();

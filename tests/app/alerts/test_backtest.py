@@ -93,6 +93,16 @@ def test_too_many_readings_are_refused_before_they_fill_the_memory(monkeypatch):
     assert refused.value.status == 422
 
 
+def test_an_answer_of_endless_changes_is_refused(monkeypatch):
+    """As JSON they would be hundreds of megabytes, and nobody reads them."""
+    assert backtest.MAX_TRANSITIONS == 20_000
+    monkeypatch.setattr(backtest, "MAX_TRANSITIONS", 2)
+    backtest.fold(rule_of(), windows("clear breach clear clear"))
+    with pytest.raises(AppError, match="more than 2 changes") as refused:
+        backtest.fold(rule_of(), windows("clear breach clear breach"))
+    assert ("backtest_too_large", 422) == (refused.value.code, refused.value.status)
+
+
 # Over a ledger
 
 

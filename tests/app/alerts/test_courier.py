@@ -8,7 +8,7 @@ from app.alerts.courier import DELETED, GONE, UNKNOWN
 from app.alerts.endpoints import UnreadableError
 from app.alerts.guard import AddressRefusedError, Guard
 from app.alerts.states import Told
-from app.alerts.webhook import Sender
+from app.alerts.webhook import Result, Sender
 from app.ledger.database import open_engine
 from tests.support.clock import START
 from tests.support.couriers import (
@@ -191,6 +191,7 @@ async def test_messages_to_a_receiver_of_another_settings_file_wait_a_day_for_it
 ):
     delivery_id = put(engine, Party("file-elsewhere"))
     courier = make(directory("a"), Held())
+    await courier.deliver_due()
     clock.advance(86_399)
     await courier.deliver_due()
     assert ["queued"] == states(engine, delivery_id)
@@ -200,6 +201,26 @@ async def test_messages_to_a_receiver_of_another_settings_file_wait_a_day_for_it
         stored(engine, delivery_id).state,
         stored(engine, delivery_id).outcome,
     )
+
+
+async def test_messages_that_the_process_of_their_receiver_takes_are_not_given_up_by_others(
+    engine, clock, make: Make
+):
+    """Its receiver is out of order for days: at each retry the other process looks as well."""
+
+    class Failing:
+        async def send(self, endpoint, delivery_id, body, timestamp):
+            return Result(503, "HTTP 503")
+
+    delivery_id = put(engine, Party("file-elsewhere"))
+    stranger = make(directory("a"), Held())
+    theirs = make(directory("file-elsewhere"), Failing())
+    for _ in range(9):
+        await stranger.deliver_due()
+        assert 1 == await theirs.deliver_due()
+        await stranger.deliver_due()
+        assert ["queued"] == states(engine, delivery_id)
+        clock.advance(2 * 86_400)
 
 
 @pytest.mark.parametrize(

@@ -206,6 +206,23 @@ async def test_at_the_end_what_hangs_is_cut_off_and_sent_again_by_another(
     assert ["delivered"] == states(engine, delivery_id)
 
 
+async def test_after_a_sleep_of_the_machine_nothing_that_is_under_way_is_sent_again(
+    engine, clock, make: Make
+):
+    """The send goes on where it was; only the clock says that its claim is long over."""
+    sender = Held()
+    delivery_id = put(engine, Party("a"))
+    courier = make(directory("a"), sender, run=True)
+    await sender.reached(1)
+    clock.set_now(clock.now() + 8 * 3_600)
+    elsewhere = put(engine, Party("a"), rule=OTHER_RULE)
+    courier.wake()
+    await sender.reached(2)
+    assert [delivery_id, elsewhere] == sender.begun
+    for each in sender.begun:
+        sender.answer(each)
+
+
 class Recording(ThreadPoolExecutor):
     """The threads in which the event loop looks names up, among others."""
 

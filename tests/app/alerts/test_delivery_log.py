@@ -34,6 +34,7 @@ def test_a_delivery_is_told_with_its_message_and_every_attempt(engine):
             group_key="{}",
             dedupe_key=detail.delivery.dedupe_key,
             told="no_data",
+            repeat=0,
             test=True,
             state=DeliveryState.DELIVERED,
             attempts=2,

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import Engine, event, select, update
 from sqlalchemy.exc import OperationalError
 
-from app.alerts import evaluator, measures, store, tables
+from app.alerts import delivery_log, evaluator, measures, store, tables
 from app.alerts.rules import Rule
 from app.alerts.signals import Lack
 from app.alerts.states import State
@@ -75,6 +75,7 @@ def test_a_restart_after_the_time_of_a_reminder_reminds_once(engine: Engine) -> 
     make_evaluator(engine, minute(8)).tick()
     assert messages(engine) == [("firing", "ops"), ("firing", "ops")]
     assert [body["repeat"] for body in bodies(engine)] == [0, 1]
+    assert [each.repeat for each in delivery_log.page(engine).deliveries] == [1, 0]
 
 
 def test_a_restart_after_it_resolved_repeats_nothing(engine: Engine) -> None:
@@ -176,13 +177,47 @@ def test_waiting_begins_anew_where_instants_were_skipped(engine: Engine) -> None
     assert "firing" not in [after for _, _, after in moves(engine)]
 
 
+def test_a_daily_rule_waits_over_its_instants(engine: Engine) -> None:
+    """A tick comes some seconds after its instant: the one before is then more than a day ago,
+    but nothing between the two was left out."""
+    begin(engine, every="1d", window="1d", pending_for="2d")
+    late = 3_000 / MINUTE
+    midnight = 16 * 60  # START is 08:00
+    write(engine, START_MS, bad=1)
+    for day in range(4):
+        write(engine, START_MS + (midnight + day * 1_440 + 60) * MINUTE, bad=1)
+        make_evaluator(engine, minute(midnight + day * 1_440 + late)).tick()
+    assert [(0, "pending"), (2, "firing")] == [
+        ((at - midnight) // 1_440, after) for at, _, after in moves(engine)
+    ]
+
+
 def test_a_clock_that_was_ahead_and_is_set_back_mutes_no_rule(engine: Engine) -> None:
     begin(engine)
     make_evaluator(engine, minute(600)).tick()
     write(engine, START_MS + 4 * MINUTE, bad=1)
-    assert make_evaluator(engine, minute(5)).tick() == 1
+    clock = minute(3)
+    live = make_evaluator(engine, clock)
+    assert [live.tick(), clock.advance(119), live.tick()] == [0, None, 0]
+    clock.advance(1)
+    assert live.tick() == 1
     assert messages(engine) == [("firing", "ops")]
-    assert make_evaluator(engine, minute(5)).tick() == 0
+    assert live.tick() == 0
+
+
+def test_two_whose_clocks_differ_by_minutes_do_not_evaluate_in_turn(engine: Engine) -> None:
+    """To the one that is ahead, the turns of the other come late: the two never agree."""
+    begin(engine)
+    clock, ahead = minute(0), minute(10)
+    live, other = make_evaluator(engine, clock), make_evaluator(engine, ahead)
+    for number in range(20):
+        write(engine, START_MS + number * MINUTE, bad=1)
+        write(engine, START_MS + (10 + number) * MINUTE, good=5)
+        for each in (clock, ahead):
+            each.advance(60)
+        other.tick()
+        live.tick()
+    assert messages(engine).count(("firing", "ops")) <= 1
 
 
 def test_a_clock_that_is_a_little_ahead_makes_nobody_evaluate_twice(engine: Engine) -> None:
@@ -202,6 +237,24 @@ def test_a_long_catch_up_is_written_in_parts(
     assert make_evaluator(engine, minute(10)).tick() == 10
     assert len(claims) == 3
     assert messages(engine) == [("firing", "ops")]
+
+
+def test_who_has_much_to_make_up_for_holds_up_no_other_rule(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "CHUNK", 4)
+    begin(engine, id="long", name="A")
+    begin(engine, id="short", name="B", every="5m", window="5m")
+    order: list[tuple[str, int]] = []
+    read = measures.windows
+
+    def windows(engine: Engine, rule: Rule, first: int, last: int) -> Any:
+        order.append((rule.id, (last - first) // (rule.every * 1_000) + 1))
+        return read(engine, rule, first, last)
+
+    monkeypatch.setattr(measures, "windows", windows)
+    assert make_evaluator(engine, minute(10)).tick() == 12
+    assert order == [("long", 4), ("short", 2), ("long", 4), ("long", 2)]
 
 
 @pytest.mark.parametrize("bound", ["CHUNK_LETTERS", "CHUNK_TRANSITIONS"])

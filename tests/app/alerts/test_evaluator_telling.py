@@ -1,8 +1,9 @@
 """What an evaluation tells, and whom (``app.alerts.evaluator``, ``app.alerts.teller``)."""
 
+import pytest
 from sqlalchemy import Engine, select
 
-from app.alerts import event_store, silences, state_store, store, tables
+from app.alerts import evaluator, event_store, silences, state_store, store, tables
 from app.ledger.rows import iso
 from tests.support.alerts import (
     MINUTE,
@@ -20,6 +21,19 @@ from tests.support.alerts import (
     write,
 )
 from tests.support.rows import START_MS
+
+
+def test_after_a_stop_people_are_reminded_once_and_not_of_every_hour_that_passed(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluator, "CHUNK", 7)
+    begin(engine, renotify_every="2m", no_data="keep_last")
+    write(engine, START_MS, bad=1)
+    make_evaluator(engine, minute(1)).tick()
+    make_evaluator(engine, minute(30)).tick()
+    assert [(0, iso(START_MS + MINUTE)), (1, iso(START_MS + 30 * MINUTE))] == [
+        (body["repeat"], body["window"]["to"]) for body in bodies(engine)
+    ]
 
 
 def test_groups_fire_and_resolve_each_for_itself(engine: Engine) -> None:
@@ -177,6 +191,24 @@ def test_a_message_to_a_disabled_receiver_is_kept_and_dead(engine: Engine) -> No
     with engine.connect() as connection:
         query = select(tables.deliveries.c.state, tables.deliveries.c.outcome)
         assert connection.execute(query).all() == [("dead", "gone")]
+
+
+def test_a_receiver_that_is_enabled_while_it_fires_is_told_then_and_of_the_end(
+    engine: Engine,
+) -> None:
+    begin(engine)
+    for number in range(4):
+        write(engine, START_MS + number * MINUTE, bad=1)
+    write(engine, START_MS + 4 * MINUTE, good=1)
+    receivers = Directory()
+    told = []
+    for number in range(1, 6):
+        receivers.known = [Known("ops", disabled="gone" if number < 3 else None)]
+        make_evaluator(engine, minute(number), receivers).tick()
+        told.append([what for what, _ in messages(engine)])
+    dead = ["firing"]
+    assert [dead, dead, [*dead, "firing"], [*dead, "firing"]] == told[:4]
+    assert [*dead, "firing", "resolved"] == told[4]
 
 
 def test_a_message_says_what_was_read(engine: Engine) -> None:

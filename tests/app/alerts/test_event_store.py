@@ -7,6 +7,7 @@ from app.alerts.records import Observation
 from app.alerts.signals import Measure, Reading
 from app.alerts.states import Cause, State, Transition
 from app.errors import AppError
+from tests.support.alerts import make_rule
 
 FIRES = Transition(10, State.INACTIVE, State.FIRING, Cause.CROSSED)
 SEEN = Observation(Reading(Measure(rows=4, part=1, whole=4, turns=4), 0.25, 0.2, None), 10, 0, 9)
@@ -36,6 +37,16 @@ def test_an_event_is_read_as_it_was_written(engine: Engine) -> None:
             observation=SEEN,
         )
     ]
+
+
+def test_what_was_read_is_said_by_the_rule_that_judged_it(engine: Engine) -> None:
+    with engine.begin() as connection:
+        event_store.add(connection, "rule-1", "Mismatches", [("{}", FIRES, SEEN)], make_rule())
+        event_store.add(connection, "rule-1", "Mismatches", [("{}", FIRES, None)], make_rule())
+    assert [
+        (None, None),
+        (SEEN, "Mismatch rate 25 % (1 of 4 eligible turns), threshold 20 %."),
+    ] == [(event.observation, event.sentence) for event in event_store.page(engine).events]
 
 
 def test_nothing_happened_is_no_event(engine: Engine) -> None:

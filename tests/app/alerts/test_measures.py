@@ -5,6 +5,7 @@ from sqlalchemy import Engine, event
 
 from app.alerts.measures import instants, windows
 from app.alerts.signals import Measure, Signal
+from app.errors import AppError
 from app.ledger.summary import summarize
 from app.ledger.writer import write_rows
 from tests.support.alerts import MINUTE, bad_row, good_row, make_rule, write
@@ -88,6 +89,19 @@ def test_the_sample_that_leaves_is_that_of_the_row_that_leaves(engine: Engine):
     found = windows(engine, rule, BEGIN + MINUTE, BEGIN + 5 * MINUTE)
     expected = [(30.0,), (10.0, 30.0), (10.0, 20.0), (10.0, 20.0), (10.0,)]
     assert expected == [measures["{}"].samples for _, measures in found]
+
+
+def test_more_samples_than_memory_is_for_are_refused(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    rule = make_rule(signal="ttft_p95", threshold=100, confidence="raw")
+    monkeypatch.setattr("app.alerts.measures.MAX_SAMPLES", 2)
+    write(engine, BEGIN, good=2, ttft_ms=10.0)
+    assert 2 == next(windows(engine, rule, BEGIN + MINUTE, BEGIN + MINUTE))[1]["{}"].turns
+    write(engine, BEGIN + 10, good=1, ttft_ms=10.0)
+    with pytest.raises(AppError, match="more than 2 times to the first token") as refused:
+        windows(engine, rule, BEGIN + MINUTE, BEGIN + MINUTE)
+    assert ("backtest_too_large", 422) == (refused.value.code, refused.value.status)
 
 
 def test_samples_and_imports_count_only_where_a_rule_names_them(engine: Engine):

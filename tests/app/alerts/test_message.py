@@ -22,6 +22,18 @@ def test_a_firing_message_says_all_that_a_reader_needs():
     ]
 
 
+def test_a_message_of_all_others_says_what_its_links_show():
+    others, named = (
+        words.lines(make_message(labels={"model": model, "client": "other"}))[1]
+        for model in ("other", "gpt-6-sol")
+    )
+    assert others == (
+        "Group: model=other, client=other. These have no group of their own; causes and links are "
+        "of all groups."
+    )
+    assert named == "Group: model=gpt-6-sol, client=other."
+
+
 def test_a_resolved_message_says_why_how_long_and_how_bad():
     message = make_resolved(details=None)
     assert words.title(message) == "Resolved: Mismatches"

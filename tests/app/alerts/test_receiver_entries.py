@@ -25,7 +25,7 @@ def test_a_name_is_one_printable_line() -> None:
 def test_an_address_or_a_secret_is_no_name(value: str) -> None:
     """Names stand on pages, in messages, in metrics and in the log."""
     error = refusal(entries.name, value)
-    assert "The name must not be an address or a secret." == error.message
+    assert "The name must not be an address or a credential." == error.message
 
 
 def test_a_kind_is_one_of_three() -> None:

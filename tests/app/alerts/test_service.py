@@ -5,19 +5,22 @@ import json
 import logging
 import threading
 from collections import defaultdict
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 
 import pytest
 from aiohttp import web
 from standardwebhooks import Webhook
 
+from app.alerts import store
 from app.alerts.service import new_id, outcome_class
 from app.alerts.webhook import Result
 from app.clock import SystemClock
 from app.errors import SettingsError
 from app.main import create_app
+from tests.support.alerts import make_rule
 from tests.support.provider import AUTH, MODEL, provider
 from tests.support.service import running, settings
+from tests.support.site import open_site
 
 SECRET = "whsec_Y2FuYXJ5LXNlY3JldC1jYW5hcnktc2VjcmV0LTAx"
 PATH_CANARY, SECRET_CANARY = "T0-canary-path-9f3a", SECRET.removeprefix("whsec_")
@@ -306,6 +309,18 @@ async def test_a_rule_that_tells_nobody_who_is_there_stops_the_start(tmp_path):
             pass
     assert "[alerts.rules.cold]" in str(caught.value)
     assert "nobody, which is no receiver" in str(caught.value)
+
+
+def test_a_rule_of_the_page_whose_receiver_went_from_the_file_is_told_of_at_the_start(
+    tmp_path, caplog
+):
+    """The service must start; and nobody would be told of that rule's alerts."""
+    with_ops = '[alerts.receivers.ops]\nurl = "https://a.example/x"\nkind = "slack"\n'
+    with closing(open_site(tmp_path, toml=with_ops)) as before:
+        store.create_rule(before.engine, make_rule(), before.web.alerts.now())
+    assert "ops" not in caplog.text
+    with closing(open_site(tmp_path)):
+        assert "rule rule-1 tells ops, which is no receiver" in caplog.text
 
 
 async def test_an_evaluation_that_hangs_holds_up_neither_a_turn_nor_the_end(

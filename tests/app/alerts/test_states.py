@@ -393,3 +393,12 @@ def test_a_reading_without_a_bound_crosses_nothing():
     assert not states.crossed(rule_of(), nothing)
     assert not states.recovered(rule_of(), nothing)
     assert reading(rule_of(), "breach").lack is None
+
+
+@pytest.mark.parametrize("turns", [6, 11, 21, 22, 26, 31])
+def test_a_rate_that_is_as_good_as_can_be_never_fires(turns):
+    """Not even with the strictest threshold, which any fault would cross."""
+    for signal, good, threshold in (("mismatch_rate", 0, 0), ("incremental_rate", turns, 1)):
+        rule = make_rule(signal=signal, confidence="wilson", threshold=threshold)
+        seen = read(rule.signal, rule.confidence, 1, Measure(turns, good, turns, turns))
+        assert not states.crossed(rule, seen)

@@ -19,6 +19,7 @@ from tests.support.alerts import (
     make_teller,
     messages,
     moves,
+    state_of,
     write,
 )
 from tests.support.clock import START, ManualClock
@@ -152,6 +153,21 @@ def test_what_fires_goes_on_firing_through_an_edit(engine: Engine) -> None:
     write(engine, START_MS + MINUTE, bad=1)
     make_evaluator(engine, ManualClock(START + 120)).tick()
     assert messages(engine) == [("firing", "ops")]
+
+
+def test_what_was_read_of_another_signal_is_forgotten(engine: Engine) -> None:
+    rule = firing(engine)
+    store.update_rule(engine, make_rule(threshold=0.1), LATER, teller=make_teller(engine))
+    assert state_of(engine, rule).memory.peak == 1.0
+    assert state_of(engine, rule).observation is not None
+    proven = make_rule(confidence="wilson")
+    store.update_rule(engine, proven, LATER, teller=make_teller(engine))
+    assert state_of(engine, rule).memory.peak == 1.0
+    assert state_of(engine, rule).observation is None
+    slow = make_rule(signal="ttft_p95", threshold=9_000)
+    store.update_rule(engine, slow, LATER, teller=make_teller(engine))
+    assert state_of(engine, rule).memory.peak is None
+    assert state_of(engine, rule).memory.state is State.FIRING
 
 
 def test_alerts_of_groups_that_are_no_more_end_and_are_told_resolved(engine: Engine) -> None:

@@ -122,6 +122,9 @@ def test_what_is_true_of_every_rate_is_not_called_proven(turns):
 
 def test_a_rate_that_crossed_never_looks_like_its_threshold():
     assert words.amount(Signal.ERROR_RATE, 0.2004, 0.2) == "20.04 %"
+    assert words.amount(Signal.ERROR_RATE, 0.20004, 0.2) == "20.004 %"
+    assert words.amount(Signal.TTFT_P95, 2_000.4, 2_000) == "2,000.4 ms"
+    assert words.amount(Signal.MISSED_TOKENS, 12_000, 12_000.5) == "12,000 tokens"
     assert words.amount(Signal.ERROR_RATE, 0.2, 0.2) == "20 %"
     assert words.amount(Signal.ERROR_RATE, 0.12345, 0.12345) == "12.3 %"
     assert words.amount(Signal.ERROR_RATE, 0.25, 0.2) == "25 %"
@@ -131,12 +134,14 @@ def test_unknown_is_not_zero():
     assert words.amount(Signal.ERROR_RATE, None) == "unknown"
     assert words.amount(Signal.TTFT_P95, float("nan")) == "unknown"
     assert words.amount(Signal.MISSED_TOKENS, 0.0) == "0 tokens"
+    assert words.amount(Signal.MISSED_TOKENS, 1.0) == "1 token"
     assert words.amount(Signal.TTFT_P95, 0.5) == "0.5 ms"
 
 
 def test_names_are_made_printable_and_keep_their_letters():
     assert words.clean("gpt-6\nsol\x00") == "gpt-6\ufffdsol\ufffd"
     assert words.clean("\u202egpt\ud83d") == "\ufffdgpt\ufffd"
+    assert words.clean("a\u061cb\u180e\ufff9\U000e0041") == "a\ufffdb" + 3 * "\ufffd"
     assert words.clean("Ä 模型 😀 \"'<&>") == "Ä 模型 😀 \"'<&>"
 
 

@@ -26,6 +26,12 @@ def test_the_wilson_interval_holds_the_rate_and_stays_in_range(whole, share):
     assert (part / whole if whole else 1) - 1e-9 <= high <= 1
 
 
+def test_none_and_all_prove_nothing_beyond_the_edge_of_what_can_be():
+    """In plain floats 0 of 11 would prove more than 0, and 6 of 6 less than 1."""
+    assert {0.0} == {wilson(0, whole)[0] for whole in range(1, 2_000)}
+    assert {1.0} == {wilson(whole, whole)[1] for whole in range(1, 2_000)}
+
+
 def test_a_jump_is_a_spike():
     assert spikes([*QUIET, Share(12, 60), *QUIET]) == [False] * 20 + [True] + [False] * 20
 

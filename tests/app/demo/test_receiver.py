@@ -74,7 +74,13 @@ async def test_another_secret_does_not_verify(served):
     assert await post(http, receiver.url, body, headers) == 401
 
 
-@pytest.mark.parametrize("body", [b"", b"[1]", b"no json", b"\xff\xfe", b"[" * 15_000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        *(b"", b"[1]", b"no json", b"\xff\xfe", b"[" * 15_000),
+        *(b'{"type": "\\ud800"}', b'{"value": NaN}', b'{"value": 1e999}', b'{"a": "\xff"}'),
+    ],
+)
 async def test_what_is_no_message_is_refused_and_not_kept(served, body):
     receiver, http = served
     assert await post(http, receiver.url, body, {}) == 400

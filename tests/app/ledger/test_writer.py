@@ -92,6 +92,16 @@ def test_the_time_of_writing_is_the_writers(engine: Engine, make_writer):
     assert [START_MS + 60_000] == [row.recorded_at for row in stored(engine)]
 
 
+def test_the_wait_for_the_lock_is_over_when_a_row_is_recorded(engine: Engine, make_writer):
+    """Alerts look at windows by that time, some seconds later: rows are to be there by then."""
+    clock = ManualClock()
+    writer = make_writer(clock=clock)
+    event.listen(engine, "begin", lambda _connection: clock.advance(9))
+    writer.record(make_row())
+    assert writer.flush()
+    assert [START_MS + 9_000] == [row.recorded_at for row in stored(engine)]
+
+
 def test_one_turn_is_one_row_however_often_it_is_recorded(engine: Engine, make_writer):
     row = make_row()
     writer = make_writer()

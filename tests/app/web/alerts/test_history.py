@@ -17,12 +17,19 @@ def test_transitions_are_listed_newest_first_with_what_led_to_them(alerting):
     )
 
 
-def test_the_history_of_a_deleted_rule_stays_without_its_sentences(alerting):
+def test_the_history_speaks_of_the_rule_as_it_was_then(alerting):
+    """Whatever became of it: another threshold, another signal, or nothing at all."""
     alerting.fire()
-    alerting.ask("DELETE", f"/api/alerts/rules/{alerting.rule['id']}")
+    said = "Mismatch rate 75 % (3 of 4 eligible turns), threshold 20 %."
+    path = f"/api/alerts/rules/{alerting.rule['id']}"
+    changed = alerting.rule["definition"] | {"signal": "ttft_p95", "threshold": 5000, "recover": 5}
+    alerting.ask("PUT", path, changed)
+    (first,) = alerting.get(URL)["events"]
+    assert [said, said] == [first["sentence"], first["reading"]["sentence"]]
+    alerting.ask("DELETE", path)
     ended, first = alerting.get(URL)["events"]
-    assert ("deleted", None) == (ended["cause"], ended["reading"])
-    assert (None, 0.75) == (first["sentence"], first["reading"]["value"])
+    assert ("deleted", None, None) == (ended["cause"], ended["reading"], ended["sentence"])
+    assert (said, 0.75) == (first["sentence"], first["reading"]["value"])
 
 
 def test_it_is_listed_by_rule_and_in_pages(alerting):

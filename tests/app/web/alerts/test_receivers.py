@@ -36,6 +36,19 @@ def test_a_receiver_is_made_changed_and_deleted(alerting):
     assert ["ops"] == [each["name"] for each in alerting.get(URL)["receivers"]]
 
 
+def test_a_receiver_that_rules_name_keeps_its_name(alerting):
+    """By another one they would tell nobody."""
+    path = f"{URL}/{make(alerting)['id']}"
+    rule = alerting.rule["definition"] | {"receivers": ["typed"]}
+    alerting.ask("PUT", f"/api/alerts/rules/{alerting.rule['id']}", rule)
+    error = refused(alerting, "PUT", path, {"name": "renamed"}, 409)
+    assert ("in_use", "These rules tell typed: Mismatches.") == (error["code"], error["message"])
+    kept = alerting.ask("PUT", path, {"name": "typed", "url": "https://other.example/x"})
+    assert ("typed", "https://other.example") == tuple(
+        kept["receiver"][name] for name in ("name", "shown")
+    )
+
+
 def test_a_secret_is_rotated_in_two_steps(alerting):
     path = f"{URL}/{make(alerting)['id']}"
     assert 2 == alerting.ask("PUT", path, {"add_secret": OTHER})["receiver"]["secrets"]
