@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import suppress
 
 from engine import kept
 from engine.chain import Anchor, known
@@ -145,9 +146,9 @@ class Driver:
             kind = kind_of(request, call)
         except UnreadableRequest:
             request = None
-        except Exception as error:  # what cannot be read for a fault here goes as it came, too
+        except Exception as error:  # a fault here; what was known may have been its cause
             _log.error("turn %s could not be read: %s", call.turn_id, name_of(error))
-            request = None
+            request = _read_alone(call.body)
         turn = Turn(call=call, request=request, scope=scope, kind=kind, session=call.session or "")
         turn.resets = scope.resets
         return turn
@@ -235,3 +236,10 @@ class Driver:
         except Exception as error:
             _log.error("turn %s could not be let through: %s", turn.call.turn_id, name_of(error))
             return self._endings.finish(turn, lost(turn, "internal_error"))
+
+
+def _read_alone(body: bytes) -> Request | None:
+    """The request, read without what is known; None where it is to go as it came."""
+    with suppress(Exception):
+        return split(body)
+    return None

@@ -75,10 +75,13 @@ class Endings:
             )
         except Exception as error:  # the ledger must never fail a turn
             _log.error("facts of turn %s lost: %s", turn.call.turn_id, name_of(error))
-        if turn.gone and turn.call.socket is not None:
-            self._keeper.disown(turn.call.socket)
         turn.scope.turns -= 1
-        self._keeper.close(self._keeper.sessions.trim(turn.scope))
+        try:
+            if turn.gone and turn.call.socket is not None:
+                self._keeper.disown(turn.call.socket)
+            self._keeper.close(self._keeper.sessions.trim(turn.scope))
+        except Exception as error:  # nor must what is left of other turns
+            _log.error("nothing was tidied after turn %s: %s", turn.call.turn_id, name_of(error))
 
     def finish(self, turn: Turn, end: Ended) -> Answer:
         """An answer that is no stream: an error, or a refusal."""

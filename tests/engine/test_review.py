@@ -492,3 +492,29 @@ def test_an_answer_nested_too_deep_to_be_read_is_one_without_items():
     deep = b"[" * 5000 + b"]" * 5000
     fold.feed_response(b'{"id":"resp_1","status":"completed","output":[' + deep + b"]}")
     assert [] == fold.outputs
+
+
+async def test_a_fault_in_what_is_known_costs_a_full_reading_and_nothing_else(monkeypatch, caplog):
+    def fails(*_):
+        raise AssertionError("secret of the client")
+
+    s = stack()
+    body = await warm(s)
+    monkeypatch.setattr("engine.driver.known", fails)
+    await s.turn(body)
+    assert (Mode.WS_INCREMENTAL, Reason.OK) == (s.last.mode, s.last.reason)
+    assert "AssertionError" in caplog.text
+
+
+@pytest.mark.parametrize("transport", ["sse", "http", "ws"])
+async def test_a_fault_in_tidying_up_is_not_the_clients(transport, monkeypatch, caplog):
+    def fails(*_):
+        raise AssertionError("secret of the client")
+
+    s = stack()
+    monkeypatch.setattr("engine.sessions.Sessions.trim", fails)
+    events = await s.turn({**FIRST, "stream": transport != "http"}, transport=transport)
+    ended = events[-1] if transport == "http" else events[-1]["response"]
+    assert "completed" == ended["status"]
+    assert Status.COMPLETED == s.last.status
+    assert "AssertionError" in caplog.text
