@@ -182,8 +182,7 @@ class Sessions:
         self._trim_anchors(
             scope, limit if scope.key[2] is not None else self._bounds.anchors_unnamed
         )
-        while len(scope.epochs) > self._bounds.anchors_unnamed:
-            scope.epochs.popitem(last=False)
+        _trim_epochs(scope, self._bounds.anchors_unnamed)
         while len(scope.turn_states) > self._bounds.turn_states:
             scope.turn_states.popitem(last=False)
         closing.extend(self._trim_sessions())
@@ -250,6 +249,17 @@ class Sessions:
                 del scope.chains[chain.id]
         chain.cool(ColdCause.EVICTED)
         return [chain]
+
+
+def _trim_epochs(scope: Scope, limit: int) -> None:
+    """The least recently used ones go, but none of a session that still has an anchor."""
+    if len(scope.epochs) <= limit:
+        return
+    in_use = {anchor.session for anchor in scope.anchors.values()}
+    for session in [name for name in scope.epochs if name not in in_use]:
+        if len(scope.epochs) <= limit:
+            return
+        del scope.epochs[session]
 
 
 def _is_of(chain: Chain, session: str) -> bool:

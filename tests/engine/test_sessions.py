@@ -167,3 +167,15 @@ def test_room_is_made_only_at_the_limit_and_only_by_idle_chains():
     two.chain.stage(1.0)
     three.chain.leased_by = "a"
     assert sessions.make_room() is None
+
+
+def test_an_epoch_is_kept_as_long_as_an_anchor_of_its_session():
+    """A reset finds an unnamed session by its epoch; forgotten, the reset would be lost."""
+    sessions = Sessions(Bounds(anchors_unnamed=1))
+    unnamed = sessions.scope(key(None))
+    for name in ("anon-1", "anon-2", "anon-3"):
+        unnamed.epoch(name)
+    put(sessions, unnamed, "1", session="anon-1")
+    sessions.trim(unnamed)
+    assert list(unnamed.epochs) == ["anon-1"]
+    assert sessions.scope_of("t", "u", "anon-1") is unnamed
