@@ -49,8 +49,6 @@ class SocketSide:
         while True:
             try:
                 await self._acquire(turn, fresh=again is not None)
-                if again is not None:
-                    self._say_why_again(turn, again)
                 return await self._send(turn)
             except Again as failed:
                 self._keeper.abandon(turn, failed.cold)
@@ -60,13 +58,9 @@ class SocketSide:
                 turn.fold = Fold()
                 # What is sent again may be refused at the door: that is no turn on this wire.
                 turn.mode = turn.items_sent = turn.previous_response_id = None
-                self._say_why_again(turn, again)
-
-    @staticmethod
-    def _say_why_again(turn: Turn, again: Again) -> None:
-        turn.fallback = again.cause
-        if turn.plan is not None and turn.plan.candidates:
-            turn.reason = again.reason
+                turn.fallback = again.cause
+                if turn.plan is not None and turn.plan.candidates:
+                    turn.reason = again.reason
 
     async def run_anchored(self, turn: Turn, named: str) -> Answer:
         """A frame that hangs on an id which is not ours: the provider alone knows its baseline."""
