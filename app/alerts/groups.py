@@ -15,7 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from app.alerts.rules import Rule
-from app.alerts.signals import Measure
+from app.alerts.signals import Measure, total
 from app.alerts.states import MAX_GROUPS, OTHER
 
 GroupKey = str
@@ -86,18 +86,5 @@ def place(
     if other in present:
         rest.append(present[other])
     if rest or other in tracked:
-        placed[other] = _sum(rest)
+        placed[other] = total(rest)
     return dict(sorted(placed.items()))
-
-
-def _sum(measures: Iterable[Measure]) -> Measure:
-    """As adding them one by one, but with one sorting of the samples."""
-    parts = list(measures)
-    return Measure(
-        sum(part.rows for part in parts),
-        sum(part.part for part in parts),
-        sum(part.whole for part in parts),
-        sum(part.turns for part in parts),
-        sum(part.unknown for part in parts),
-        tuple(sorted(sample for part in parts for sample in part.samples)),
-    )

@@ -8,7 +8,7 @@ to say anything, why. A reading without a value is not 0 (docs/alerts.md, "Signa
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -134,15 +134,18 @@ class Measure:
     samples: tuple[float, ...] = ()
     """Times to first token in milliseconds, ascending; for ``ttft_p95`` only."""
 
-    def __add__(self, other: Measure) -> Measure:
-        return Measure(
-            self.rows + other.rows,
-            self.part + other.part,
-            self.whole + other.whole,
-            self.turns + other.turns,
-            self.unknown + other.unknown,
-            tuple(sorted(self.samples + other.samples)),
-        )
+
+def total(measures: Iterable[Measure]) -> Measure:
+    """The measure of all the rows together."""
+    parts = list(measures)
+    return Measure(
+        sum(part.rows for part in parts),
+        sum(part.part for part in parts),
+        sum(part.whole for part in parts),
+        sum(part.turns for part in parts),
+        sum(part.unknown for part in parts),
+        tuple(sorted(sample for part in parts for sample in part.samples)),
+    )
 
 
 class Lack(StrEnum):

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from app.alerts import groups
 from app.alerts.groups import ALONE, dedupe_key, key_of, labels_of, other_of, place
-from app.alerts.signals import Measure
+from app.alerts.signals import Measure, total
 from app.alerts.states import MAX_GROUPS
 from tests.support.alerts import make_rule
 
@@ -30,10 +30,6 @@ presents = st.dictionaries(keys, measures, max_size=80)
 
 def crowd(count, rows=1):
     return {key_of({"model": f"m{n:03d}"}): Measure(rows=rows + n) for n in range(count)}
-
-
-def total(measured):
-    return sum(measured, Measure())
 
 
 def test_a_key_is_the_same_in_whatever_order_the_labels_come():

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from app.alerts.signals import CATALOGUE, Confidence, Lack, Measure, Signal, Weight, read
+from app.alerts.signals import CATALOGUE, Confidence, Lack, Measure, Signal, Weight, read, total
 from app.alerts.states import crossed
 from tests.support.alerts import make_rule
 
@@ -135,10 +135,18 @@ def test_a_bound_lies_on_the_good_side_of_the_value(measure, signal):
 @many
 @given(a=measures(), b=measures(), c=measures())
 def test_measures_add_up_in_any_order(a, b, c):
-    assert (a + b) + c == a + (b + c) == (c + b) + a
-    assert a + Measure() == a
-    assert (a + b).samples == tuple(sorted([*a.samples, *b.samples]))
-    assert (a + b).rows == a.rows + b.rows
+    assert total([a, b, c]) == total([total([a, b]), c]) == total([c, total([b, a])])
+    assert total([a]) == total([a, Measure()]) == a
+    assert total([]) == Measure()
+    both = total([a, b])
+    assert both.samples == tuple(sorted([*a.samples, *b.samples]))
+    assert (both.rows, both.part, both.whole, both.turns, both.unknown) == (
+        a.rows + b.rows,
+        a.part + b.part,
+        a.whole + b.whole,
+        a.turns + b.turns,
+        a.unknown + b.unknown,
+    )
 
 
 def test_tokens_are_never_judged_as_independent_trials():
