@@ -58,6 +58,8 @@ class Party(Protocol):
     @property
     def id(self) -> str: ...
     @property
+    def name(self) -> str: ...
+    @property
     def version(self) -> int: ...
     @property
     def disabled(self) -> str | None: ...
@@ -79,7 +81,8 @@ class Sender(Protocol):
 
 class Courier:
     """``random`` gives numbers from 0 to 1. ``lease`` (seconds) must be longer than the sender's
-    timeout. ``pause`` waits between attempts at recording a result."""
+    timeout. ``pause`` waits between attempts at recording a result. ``on_attempt`` is told the
+    receiver's name and the result of each send."""
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class Courier:
         lease: float = LEASE,
         poll: float = 1.0,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        on_attempt: Callable[[str, Result], None] = lambda _name, _result: None,
     ) -> None:
         self._engine = engine
         self._clock = clock
@@ -101,6 +105,7 @@ class Courier:
         self._lease = lease
         self._poll = poll
         self._pause = pause
+        self._on_attempt = on_attempt
         # Not the loop's own threads, in which the upstreams' names are looked up: a database that
         # hangs must not take them from the turns.
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="alerts-delivery")
@@ -176,19 +181,19 @@ class Courier:
             found = await self._in_thread(
                 self._claim, limit, Counter(self._busy), frozenset(self._under_way)
             )
-            for claimed, version in found:
+            for claimed, party in found:
                 self._busy[claimed.receiver_id] += 1
                 self._under_way.add(claimed.number)
                 name = f"alert-delivery-{claimed.number}"
-                task = self._tasks.start(self._deliver(claimed, version), name=name)
+                task = self._tasks.start(self._deliver(claimed, party), name=name)
                 self._sends.add(task)
                 task.add_done_callback(self._sends.discard)
             return len(found)
 
     def _claim(
         self, limit: int, busy: Counter[str], under_way: frozenset[int]
-    ) -> list[tuple[Claimed, int]]:
-        """In a worker thread. With each claim the version of its receiver."""
+    ) -> list[tuple[Claimed, Party]]:
+        """In a worker thread. With each claim its receiver, as it is now."""
         now = to_ms(self._clock.now())
         waiting = outbox.waiting(self._engine, now)
         for receiver_id in self._unknown_since.keys() - waiting:
@@ -207,7 +212,7 @@ class Courier:
                 room[receiver_id] = AT_ONCE_EACH - busy[receiver_id]
         lease = to_ms(self._lease)
         claims = outbox.claim_due(self._engine, now, lease, limit, room, under_way=under_way)
-        return [(claimed, known[claimed.receiver_id].version) for claimed in claims]
+        return [(claimed, known[claimed.receiver_id]) for claimed in claims]
 
     def _abandon_unknown(self, receiver_id: str, now: int) -> None:
         moment = self._clock.monotonic()
@@ -218,11 +223,11 @@ class Courier:
 
     # One delivery
 
-    async def _deliver(self, claimed: Claimed, version: int) -> None:
+    async def _deliver(self, claimed: Claimed, party: Party) -> None:
         try:
             deadline = self._clock.monotonic() + self._lease
             started_at = to_ms(self._clock.now())
-            result = await self._attempt(claimed)
+            result = await self._attempt(claimed, party)
             now = to_ms(self._clock.now())
             then = retry.after(claimed.tries, result, now, self._random)
 
@@ -231,13 +236,13 @@ class Courier:
 
             await self._insist(settle, deadline)
             if then.gone:
-                await self._in_thread(self._close_down, claimed.receiver_id, version, now)
+                await self._in_thread(self._close_down, party.id, party.version, now)
         finally:
             self._busy[claimed.receiver_id] -= 1
             self._under_way.discard(claimed.number)
             self._wanted.set()
 
-    async def _attempt(self, claimed: Claimed) -> Result:
+    async def _attempt(self, claimed: Claimed, party: Party) -> Result:
         try:
             endpoint = await self._in_thread(self._receivers.endpoint, claimed.receiver_id)
         except UnreadableError as error:
@@ -249,14 +254,16 @@ class Courier:
             return unsent()
         try:
             async with asyncio.timeout(self._lease):
-                return await self._sender.send(
+                result = await self._sender.send(
                     endpoint, claimed.id, claimed.body, self._clock.now()
                 )
+            self._on_attempt(party.name, result)
         except TimeoutError:
             return unsent(TIMED_OUT)
         except Exception as error:
             logger.error("delivery %s cannot be sent: %s", claimed.id, describe(error))
             return unsent(NO_RESULT)
+        return result
 
     async def _insist(self, settle: Callable[[], None], deadline: float) -> None:
         """Record a result; as long as the claim holds, again and again."""

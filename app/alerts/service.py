@@ -23,7 +23,7 @@ from sqlalchemy import Engine
 
 from app.alerts import config, state_store, store
 from app.alerts.courier import Courier
-from app.alerts.endpoints import Endpoint, shown_name
+from app.alerts.endpoints import shown_name
 from app.alerts.evaluator import Evaluator
 from app.alerts.file_rules import sync_file_rules
 from app.alerts.groups import GroupKey
@@ -69,7 +69,7 @@ class Alerts:
         *,
         environ: Mapping[str, str] | None = None,
         guard: Guard | None = None,
-        on_attempt: OnAttempt | None = None,
+        on_attempt: OnAttempt = lambda _receiver, _outcome: None,
         tick_seconds: float = TICK_SECONDS,
     ) -> None:
         """Raises ``SettingsError`` where rules or receivers of the file cannot be read."""
@@ -97,10 +97,11 @@ class Alerts:
         self.courier = Courier(
             engine,
             clock,
-            _Named(self.receivers),
-            _Counted(Sender(self.guard, settings.webhook_timeout), on_attempt),
+            self.receivers,
+            Sender(self.guard, settings.webhook_timeout),
             random.random,
             lease=settings.webhook_timeout + LEASE_MARGIN,
+            on_attempt=lambda name, result: on_attempt(name, outcome_class(result)),
         )
         self.evaluator = Evaluator(engine, clock, **common, on_queued=self.courier.wake)
         self._clock = clock
@@ -240,39 +241,6 @@ class Watched(NamedTuple):
 def new_id(prefix: str = "") -> str:
     """Not to be guessed; short enough for a URL."""
     return f"{prefix}{secrets.token_hex(12)}"
-
-
-class _Addressed(NamedTuple):
-    endpoint: Endpoint
-    receiver: str
-
-
-class _Named:
-    """Receivers that give the courier endpoints with the receiver's name."""
-
-    def __init__(self, receivers: Receivers) -> None:
-        self._receivers = receivers
-        self.all = receivers.all
-        self.disable = receivers.disable
-
-    def endpoint(self, id: str, /) -> _Addressed:  # noqa: A002
-        return _Addressed(self._receivers.endpoint(id), self._receivers.require(id).name)
-
-
-class _Counted:
-    """A sender that takes such endpoints, and tells what became of each attempt."""
-
-    def __init__(self, sender: Sender, on_attempt: OnAttempt | None) -> None:
-        self._sender = sender
-        self._on_attempt = on_attempt
-
-    async def send(
-        self, addressed: _Addressed, delivery_id: str, body: bytes, timestamp: float, /
-    ) -> Result:
-        result = await self._sender.send(addressed.endpoint, delivery_id, body, timestamp)
-        if self._on_attempt is not None:
-            self._on_attempt(addressed.receiver, outcome_class(result))
-        return result
 
 
 def outcome_class(result: Result) -> str:
