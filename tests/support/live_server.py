@@ -13,6 +13,7 @@ from typing import Any
 import uvicorn
 
 from app.ledger.rows import TurnRow, to_ms
+from tests.support.serving import Server
 from tests.support.site import Site, open_site
 
 START_SECONDS = 15.0
@@ -39,16 +40,6 @@ class LiveServer:
         return self.site.get(path, **parameters)
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.up = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.up.set()
-
-
 @contextmanager
 def serve(folder: Path, rows: Iterable[TurnRow] = (), *, token: str | None = None) -> Iterator[LiveServer]:  # fmt: skip
     """A server over a ledger in ``folder`` that holds ``rows``; stopped when the block ends."""
@@ -58,7 +49,7 @@ def serve(folder: Path, rows: Iterable[TurnRow] = (), *, token: str | None = Non
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         config = uvicorn.Config(site.app, log_level="warning", timeout_graceful_shutdown=1)
-        server = _Server(config)
+        server = Server(config)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         assert server.up.wait(START_SECONDS), "the server did not start"

@@ -34,6 +34,7 @@ from app.main import Service, create_app
 from app.web.answers import Asgi, Receive, Scope, Send
 from tests.support import provider
 from tests.support.service import settings
+from tests.support.serving import Server
 
 Json = dict[str, Any]
 START_SECONDS = 30.0
@@ -216,16 +217,6 @@ class Stack:
             return list(exchange.body["input"])
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.up = threading.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets=sockets)
-        self.up.set()
-
-
 @contextmanager
 def stack(
     folder: Path,
@@ -246,7 +237,7 @@ def stack(
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         config = uvicorn.Config(tap, log_level="warning", timeout_graceful_shutdown=2)
-        server = _Server(config)
+        server = Server(config)
         thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
         thread.start()
         assert server.up.wait(START_SECONDS), "the service did not start"

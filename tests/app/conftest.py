@@ -5,15 +5,21 @@ import pytest
 from sqlalchemy import Engine, delete
 
 from app.ledger.database import prepare
-from app.ledger.models import turns
+from app.ledger.models import Base
 from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
 
 
 @pytest.fixture
-def engine(tmp_path: Path) -> Iterator[Engine]:
+def database(tmp_path: Path) -> Path:
+    """Where ``engine`` keeps its data: for tests that open it a second time."""
+    return tmp_path / "ledger.sqlite3"
+
+
+@pytest.fixture
+def engine(database: Path) -> Iterator[Engine]:
     """An empty ledger, made by the migrations."""
-    opened = prepare(str(tmp_path / "ledger.sqlite3"))
+    opened = prepare(str(database))
     yield opened
     opened.dispose()
 
@@ -25,7 +31,8 @@ def holding(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., 
 
     def fill(rows: Sequence[TurnRow]) -> Engine:
         with opened.begin() as connection:
-            connection.execute(delete(turns))
+            for table in reversed(Base.metadata.sorted_tables):
+                connection.execute(delete(table))
         write_rows(opened, rows)
         return opened
 
