@@ -16,13 +16,13 @@ from typing import Any
 import aiohttp
 import msgspec
 
-from app.gateway import bodies, headers, passthrough
+from app.gateway import headers, passthrough
 from app.gateway.context import Context
 from app.gateway.departure import Departure, watch
-from app.gateway.identity import Fields, Identity, identify, peek
-from app.gateway.rows import Receipt, facts, record_refusal, turn_headers
+from app.gateway.intake import take
+from app.gateway.rows import Receipt, facts, turn_headers
 from app.gateway.upstreams import Target
-from app.gateway.wire import ClientGone, Receive, Refusal, Scope, Send, refuse, respond
+from app.gateway.wire import Receive, Scope, Send, refuse, respond
 from app.tasks import describe
 from engine import failures
 from engine.errors import UnreadableRequest
@@ -47,18 +47,10 @@ class _Reply:
 async def serve(
     context: Context, target: Target, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    receipt = Receipt.now(context, target.upstream.name, "http")
-    given = headers.decode(scope["headers"])
-    try:
-        body = await bodies.read(receive, given, context.max_body_bytes)
-    except ClientGone:
-        return  # half a request is no turn
-    except Refusal as refusal:
-        identity = _compacting(identify(context.keys, given, Fields(), target.query))
-        record_refusal(context, receipt, identity, refusal)
-        await refuse(send, refusal, turn_headers(receipt.turn_id))
+    taken = await take(context, target, scope, receive, send, compaction=True)
+    if taken is None:
         return
-    identity = _compacting(identify(context.keys, given, peek(body), target.query))
+    receipt, identity, body = taken.receipt, taken.identity, taken.body
     departure = Departure()
     watcher = context.tasks.start(watch(receive, departure), name="client of a compaction")
     known: dict[str, Any] = {
@@ -70,7 +62,8 @@ async def serve(
     }
     marks = turn_headers(receipt.turn_id, Mode.HTTP_FULL, Reason.CONTINUATION_OFF)
     try:
-        plain = (*headers.forwarded(given, body_is_read=True), ("accept-encoding", "identity"))
+        own = headers.forwarded(taken.headers, body_is_read=True)
+        plain = (*own, ("accept-encoding", "identity"))
         request = context.http().post(
             passthrough.url_of(target),
             headers=plain,
@@ -109,10 +102,6 @@ async def _reply(context: Context, request: _Request, departure: Departure, drai
             first = context.clock.monotonic()
             content = await response.read()
             return _Reply(response.status, passthrough.text_headers(response), content, first)
-
-
-def _compacting(identity: Identity) -> Identity:
-    return dataclasses.replace(identity, compaction=True)
 
 
 def _status(status: int) -> Status:

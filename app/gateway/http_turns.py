@@ -10,15 +10,14 @@ from __future__ import annotations
 
 import logging
 
-from app.gateway import bodies, headers, sse
+from app.gateway import headers, sse
 from app.gateway.calls import call_of
 from app.gateway.context import Context
 from app.gateway.departure import Departure, events_of, run, watch
-from app.gateway.identity import Fields, identify, peek
-from app.gateway.rows import Receipt, record_refusal, turn_headers
+from app.gateway.intake import take
+from app.gateway.rows import turn_headers
 from app.gateway.upstreams import Target
 from app.gateway.wire import (
-    ClientGone,
     RawHeaders,
     Receive,
     Refusal,
@@ -40,27 +39,17 @@ INTERNAL = Refusal(
 async def serve(
     context: Context, target: Target, scope: Scope, receive: Receive, send: Send
 ) -> None:
-    receipt = Receipt.now(context, target.upstream.name, "http")
-    given = headers.decode(scope["headers"])
-    try:
-        body = await bodies.read(receive, given, context.max_body_bytes)
-    except ClientGone:
-        return  # half a request is no turn
-    except Refusal as refusal:
-        identity = identify(context.keys, given, Fields(), target.query)
-        record_refusal(context, receipt, identity, refusal)
-        await refuse(send, refusal, turn_headers(receipt.turn_id))
+    taken = await take(context, target, scope, receive, send)
+    if taken is None:
         return
-    fields = peek(body)
-    identity = identify(context.keys, given, fields, target.query)
     call = call_of(
-        receipt,
+        taken.receipt,
         target,
-        body,
-        identity,
-        headers.forwarded(given, body_is_read=True),
-        transport="sse" if fields.stream else "http",
-        epoch_reset=identity.epoch_reset,
+        taken.body,
+        taken.identity,
+        headers.forwarded(taken.headers, body_is_read=True),
+        transport="sse" if taken.fields.stream else "http",
+        epoch_reset=taken.identity.epoch_reset,
     )
     await _answer(context, call, receive, send)
 
