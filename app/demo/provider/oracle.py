@@ -33,7 +33,7 @@ IGNORED = frozenset(
     }
 )
 _COMPARED = """
-type role text call_id name namespace arguments input output summary content refusal
+type role text phase call_id name namespace arguments input output summary content refusal
 encrypted_content
 """
 COMPARED = frozenset(_COMPARED.split())
@@ -142,8 +142,8 @@ def _same_members(a: Json, b: Json) -> bool:
         if name in IGNORED:
             continue
         left, right = a.get(name), b.get(name)
-        if name in ("summary", "content", "phase", "namespace"):
-            left, right = left or None, right or None
+        if name in ("summary", "content"):
+            left, right = (None if value == [] else value for value in (left, right))
         if name == "arguments" and _same_arguments(left, right):
             continue
         if name not in COMPARED and (left is None or right is None):

@@ -48,14 +48,16 @@ SAME = {
     "no status": (CALL, without(CALL, "status")),
     "another status": (CALL, {**CALL, "status": "in_progress"}),
     "no annotations and logprobs": (SAID, plain("hello", phase="final_answer")),
-    "no phase": (SAID, without(SAID, "phase")),
     "a null phase": (without(SAID, "phase"), {**without(SAID, "phase"), "phase": None}),
     "a null namespace": (CALL, {**CALL, "namespace": None}),
     "metadata": (SAID, {**SAID, "metadata": {"a": 1}}),
     "pass-through metadata": (SAID, {**SAID, "internal_chat_message_metadata_passthrough": {}}),
     "created by": (CALL, {**CALL, "created_by": "x"}),
     "an unknown key on one side": (CALL, {**CALL, "caller": {"type": "direct"}}),
-    "the short spelling": (SAID, {"role": "assistant", "content": "hello"}),
+    "the short spelling": (
+        SAID,
+        {"role": "assistant", "content": "hello", "phase": "final_answer"},
+    ),
     "re-serialized arguments": (CALL, {**CALL, "arguments": '{"a":1}'}),
     "arguments in another key order": (
         function_call("f", '{"a":1,"b":2}', "c"),
@@ -86,6 +88,9 @@ DIFFERENT = {
     "another text": (SAID, message("hello!", id="msg_1")),
     "another role": (SAID, {**SAID, "role": "user"}),
     "another phase": (SAID, {**SAID, "phase": "commentary"}),
+    "no phase": (SAID, without(SAID, "phase")),
+    "a phase that was not held": (without(SAID, "phase"), SAID),
+    "an empty phase": (without(SAID, "phase"), {**SAID, "phase": ""}),
     "another type": (CALL, custom_tool_call("f", '{"a": 1}', "call_1", id="fc_1")),
     "another call id": (CALL, {**CALL, "call_id": "call_2"}),
     "another name": (CALL, {**CALL, "name": "g"}),
@@ -201,7 +206,7 @@ def test_a_providers_transcript_equals_what_the_client_means():
     logical = [
         {"role": "user", "content": "hi"},
         without(THOUGHT, "id"),
-        plain("hello"),
+        plain("hello", phase="final_answer"),
         user("more"),
         plain("two"),
     ]
