@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Raw
 
@@ -49,24 +49,44 @@ def _surely_echoed(anchor: Anchor, request_items: Sequence[Raw]) -> bool:
 
 
 def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
-    sent: dict[bytes, set[str | None]] = {}
+    sent: dict[bytes, list[str | None]] = {}
     for value in _model_made(request_items):
         digest, id_ = items.echo_key(value)
-        sent.setdefault(digest, set()).add(id_)
+        sent.setdefault(digest, []).append(id_)
     if not sent:
         return None
-
-    def echoed(held: HeldItem) -> bool:
-        digest, id_ = held.echo_key
-        ids = sent.get(digest, ())
-        return bool(ids) and (id_ is None or None in ids or id_ in ids)
-
     best, most = None, 1
     for anchor in anchors:
-        count = sum(echoed(held) for held in anchor.items if held.model_made)
+        count = _echoes(anchor.items, sent)
         if count >= most:
             best, most = anchor, count
     return best
+
+
+def _echoes(held: Iterable[HeldItem], sent: Mapping[bytes, Sequence[str | None]]) -> int:
+    """How many of these items the request repeats; models say the same words more than once."""
+    found: dict[bytes, list[str | None]] = {}
+    for item in held:
+        if item.model_made:
+            digest, id_ = item.echo_key
+            if digest in sent:
+                found.setdefault(digest, []).append(id_)
+    return sum(_pairs(ids, sent[digest]) for digest, ids in found.items())
+
+
+def _pairs(held: Sequence[str | None], sent: Sequence[str | None]) -> int:
+    """How many of these ids pair off with those: each with its like, or with none at all."""
+    left = list(sent)
+    unmatched = []
+    for id_ in held:
+        if id_ is not None and id_ in left:
+            left.remove(id_)
+        else:
+            unmatched.append(id_)
+    without = left.count(None)
+    named = min(len(unmatched) - unmatched.count(None), without)
+    bare = min(unmatched.count(None), len(left) - named)
+    return len(held) - len(unmatched) + named + bare
 
 
 def _model_made(request_items: Sequence[Raw]) -> Iterable[object]:

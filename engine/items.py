@@ -306,6 +306,8 @@ def echo_key(value: Any) -> tuple[bytes, str | None]:
             for key in sorted(_CONTENT & value.keys())
             if (part := _core(key, value[key])) not in (None, [], {})
         }
+        if core.keys() <= {"type"}:  # of an unknown kind: all that it has tells it from another
+            core = {key: value[key] for key in sorted(value.keys() - _REGENERATED - {"id"})}
     else:
         core = {"value": value}
     text = json.dumps(core, sort_keys=True, default=_literal, ensure_ascii=True)

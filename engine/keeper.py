@@ -153,8 +153,9 @@ class Keeper:
         overtaken = turn.resets != scope.resets
         pending = scope.epoch(turn.session).pending if overtaken else None
         if chain is not None and (anchor is None or cold is not None):
-            # The connection's latest response is one that nothing may hang on.
-            self.retire(scope, chain, cold or ColdCause.SUPERSEDED)
+            # The connection's latest response is one that nothing may hang on. What is wrong with
+            # it is no fault of the former one, which it has superseded all the same.
+            self.retire(scope, chain, ColdCause.SUPERSEDED)
         elif chain is not None:
             former = chain.anchor
             if former is not None:

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
@@ -48,6 +49,32 @@ def test_the_anchor_that_is_echoed_most_is_the_one_that_was_meant():
 def test_of_equals_the_last_one_is_meant():
     one, two = turn([user("a")], [said("b")]), turn([user("c")], [said("b")])
     assert most_echoed([one, two], request([said("b")]).items) is two
+
+
+def test_one_item_is_an_echo_of_one_item():
+    twice = turn([user("a"), said("b"), user("c")], [said("b")])
+    later = turn([user("d")], [said("b")])
+    assert most_echoed([twice, later], request([said("b")]).items) is later
+    assert most_echoed([twice, later], request([said("b"), said("b")]).items) is twice
+
+
+@pytest.mark.parametrize(
+    ("held", "sent", "pairs"),
+    [
+        (["m"], ["m"], 1),
+        (["m"], ["n"], 0),
+        (["m"], [None], 1),
+        ([None], ["m"], 1),
+        ([None, None], [None], 1),
+        (["m", None], ["m"], 1),
+        (["m", "n"], [None, "m"], 2),
+        ([None, "n"], ["m", None], 2),
+        ([None, "n"], [None, "m"], 2),
+        (["m", "m"], ["m", "m"], 2),
+    ],
+)
+def test_items_of_equal_content_pair_off_by_their_ids(held, sent, pairs):
+    assert pairs == echoes._pairs(held, sent)
 
 
 def test_an_anchor_that_was_extended_is_no_rival_of_the_one_after_it(monkeypatch):

@@ -454,7 +454,12 @@ def test_an_echo_key_tells_the_id_beside_the_content():
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [(MESSAGE, {"role": "assistant", "content": "y"}), (CALL, arguments('{"a":1.0}')), ("a", "b")],
+    [
+        (MESSAGE, {"role": "assistant", "content": "y"}),
+        (CALL, arguments('{"a":1.0}')),
+        ({"type": "hologram", "number": 1}, {"type": "hologram", "number": 2}),
+        ("a", "b"),
+    ],
 )
 def test_other_content_has_another_key(one, other):
     assert key(one)[0] != key(other)[0]

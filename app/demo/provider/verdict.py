@@ -197,19 +197,27 @@ def _most_echoed(turns: Sequence[Turn], logical: Sequence[Any]) -> Turn | None:
             one.text if isinstance(one, Item) else one if isinstance(one, str) else json.dumps(one)
         )
         sent.setdefault(kind_of(strict(text)), []).append(one if isinstance(one, Item) else text)
-    known: dict[tuple[str, bool, bool], bool] = {}
+    rivals: dict[tuple[str, bool, bool], list[int]] = {}
 
-    def echoed(item: Item) -> bool:
+    def equals(item: Item) -> list[int]:
+        """Which of what was sent is this item. Of what the model made: only of its own kind."""
         key = (item.text, item.made, item.from_string)
-        if key not in known:
-            # What the model made is the same only as something of its own kind.
-            rivals = sent.get(item.kind, ())
-            known[key] = _made(item) and any(same_in_order(item, one) for one in rivals)
-        return known[key]
+        if key not in rivals:
+            given = sent.get(item.kind, ()) if _made(item) else ()
+            rivals[key] = [n for n, one in enumerate(given) if same_in_order(item, one)]
+        return rivals[key]
+
+    def echoes(turn: Turn) -> int:
+        """What was sent is an echo of one item, not of all that say the same."""
+        taken: set[tuple[str, int]] = set()
+        for item in turn.held.items:
+            free = [n for n in equals(item) if (item.kind, n) not in taken]
+            taken.update((item.kind, n) for n in free[:1])
+        return len(taken)
 
     best, most = None, 0
     for turn in turns:
-        count = sum(1 for item in turn.held.items if echoed(item))
+        count = echoes(turn)
         if count >= most and count > 0:
             best, most = turn, count
     return best

@@ -188,6 +188,16 @@ def test_the_request_is_compared_with_what_it_echoes_most():
     assert play.ask([*short, user("b")]).response_id == play.oracle.turns[0].response_id
 
 
+def test_an_item_that_was_sent_is_an_echo_of_one_item():
+    play = Play([message("same")], [message("same")], [message("same")])
+    one, two = play.connect(), play.connect()
+    play.turn(one, [*play.turn(one, [user("a")]), user("b")])
+    play.turn(two, [user("c")])
+    echo = {"role": "assistant", "content": "same"}
+    assert play.ask([echo]).response_id == play.oracle.turns[-1].response_id
+    assert play.ask([echo, echo]).response_id == play.oracle.turns[-2].response_id
+
+
 @pytest.mark.parametrize("given", ["hi", [user("hi")], [{"role": "user", "content": "hi"}]])
 def test_the_logical_input_may_be_a_string(given):
     play = Play()
