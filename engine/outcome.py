@@ -76,6 +76,19 @@ def lost(turn: Turn, cause: str) -> Ended:
     return Ended(status, failures.synthetic(status, cause, message))
 
 
+def left() -> Ended:
+    """The client has gone, and what was under way is not waited for any longer."""
+    return Ended(499, b"")
+
+
+def timed_out(turn: Turn, cause: str) -> Ended:
+    """Nothing came in time. For a client that has left that is the end of the drain."""
+    if not turn.gone:
+        return lost(turn, cause)
+    turn.error_code = "drain_timeout"
+    return left()
+
+
 def name_of(error: BaseException) -> str:
     """What may be logged of an exception: its text may repeat what was sent."""
     return type(error).__name__

@@ -6,7 +6,6 @@ goes again with less: a continuation in full, a request for storage as the clien
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from engine import failures, handshake, kept
@@ -16,7 +15,7 @@ from engine.errors import ConnectFailed, ConnectionLost
 from engine.failures import Remedy
 from engine.keeper import Keeper
 from engine.model import ColdCause, Kind, Mode, Reason
-from engine.outcome import Again, Answer, Ended, lost, nested
+from engine.outcome import Again, Answer, Ended, left, lost, nested, timed_out
 from engine.relay import Relay
 from engine.request import own_copy
 from engine.stream import Fold
@@ -89,8 +88,8 @@ class HttpSide:
                 turn.extended, turn.fold = None, Fold()
                 turn.kept_chain = self._new_id("ch_")
             except Ended as end:
-                timed_out = end.status == 504
-                cold = ColdCause.AFTER_TIMEOUT if timed_out else ColdCause.AFTER_FAILED
+                late = end.status == 504
+                cold = ColdCause.AFTER_TIMEOUT if late else ColdCause.AFTER_FAILED
                 # Refused is not processed: what the upstream keeps is as it was.
                 self._keeper.abandon(turn, cold if end.status >= 500 else ColdCause.AFTER_CANCEL)
                 raise
@@ -140,6 +139,8 @@ class HttpSide:
 
     async def _post(self, turn: Turn, body: bytes) -> Answer:
         call, policy = turn.call, turn.call.upstream.policy
+        if turn.gone:
+            raise left()
         named = turn.previous_response_id is not None
         turn.mode = Mode.HTTP_INCREMENTAL if named else Mode.HTTP_FULL
         turn.attempts += 1
@@ -148,8 +149,7 @@ class HttpSide:
         turn.queue_ms = turn.since(self._clock.monotonic()) - (turn.connect_ms or 0.0)
         try:
             patience = policy.first_event_timeout if wants_stream else policy.answer_timeout
-            async with asyncio.timeout(patience) as timer:
-                turn.timer = timer
+            async with self._relay.limit(turn, patience):
                 answer = await self._http.post(
                     call.upstream.http_url, headers, body, policy.connect_timeout
                 )
@@ -163,7 +163,7 @@ class HttpSide:
                 raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
             raise lost(turn, "connection_lost") from error
         except TimeoutError as error:
-            raise lost(turn, "first_event_timeout") from error
+            raise timed_out(turn, "first_event_timeout") from error
         turn.bytes_sent += len(body)
         turn.http_status = answer.status
         passed = end_to_end(answer.headers)
@@ -173,8 +173,10 @@ class HttpSide:
             return await self._relay.respond(turn, wire, held_back, 200, passed)
         try:
             whole = await self._relay.whole(turn, wire)
-        except (ConnectionLost, TimeoutError) as error:
+        except ConnectionLost as error:
             raise lost(turn, "connection_lost") from error
+        except TimeoutError as error:
+            raise timed_out(turn, "connection_lost") from error
         if answer.status != 200:
             self._judge(turn, answer.status, whole)
             turn.error_code = error_body_code(whole) or f"http_{answer.status}"
@@ -221,9 +223,9 @@ class HttpSide:
             await wire.close()
             if isinstance(error, ConnectionLost) and policy.retry_ambiguous:
                 raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
-            if isinstance(error, ConnectionLost | TimeoutError):
-                timed_out = isinstance(error, TimeoutError)
-                cause = "first_event_timeout" if timed_out else "connection_lost"
-                raise lost(turn, cause) from error
+            if isinstance(error, ConnectionLost):
+                raise lost(turn, "connection_lost") from error
+            if isinstance(error, TimeoutError):
+                raise timed_out(turn, "first_event_timeout") from error
             raise
         return held_back

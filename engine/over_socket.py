@@ -15,7 +15,7 @@ from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
 from engine.failures import Remedy
 from engine.keeper import Keeper
 from engine.model import ColdCause, Mode, Reason
-from engine.outcome import Again, Answer, Ended, OverHttp, lost
+from engine.outcome import Again, Answer, Ended, OverHttp, left, lost, timed_out
 from engine.relay import Relay
 from engine.request import own_copy
 from engine.stream import Fold, ended_response
@@ -25,6 +25,10 @@ from engine.wires import SocketWire, Wire, end_to_end
 
 _MAX_HELD_BACK = 64
 """How many private events may come before the response's first one; then all is relayed."""
+
+
+_CONNECT_GRACE = 1.0
+"""Seconds that a transport gets to end by itself once its time to connect is over."""
 
 
 class SocketSide:
@@ -160,19 +164,25 @@ class SocketSide:
         for last in (False, True):
             self._opening += 1
             try:
-                connection = await self._websocket.connect(
-                    call.upstream.ws_url, headers, policy.connect_timeout
-                )
+                async with self._relay.limit(turn, policy.connect_timeout + _CONNECT_GRACE):
+                    connection = await self._websocket.connect(
+                        call.upstream.ws_url, headers, policy.connect_timeout
+                    )
                 break
             except UpgradeRejected as error:
                 self._upgrade_rejected(turn, error, last=last)
-            except ConnectFailed as error:
+            except (ConnectFailed, TimeoutError) as error:
+                if turn.gone:
+                    raise left() from error
                 self._keeper.lost_one(turn)
                 if last:
                     raise OverHttp(Reason.WS_UNAVAILABLE, "connect_failed") from error
             finally:
                 self._opening -= 1
         assert connection is not None
+        if turn.gone:
+            await connection.close()
+            raise left()
         now = self._clock.monotonic()
         turn.connect_ms = (turn.connect_ms or 0.0) + (now - began) * 1000
         return connection
@@ -210,7 +220,7 @@ class SocketSide:
             raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "frame_size")
         if turn.gone:
             self._keeper.give_back(turn)
-            raise Ended(499, b"")
+            raise left()
         turn.mode = Mode.WS_FULL if extended is None else Mode.WS_INCREMENTAL
         turn.items_sent = len(request.items) - proven
         turn.previous_response_id = None if extended is None else extended.response_id
@@ -253,8 +263,9 @@ class SocketSide:
                 self._keeper.abandon(turn, ColdCause.CLOSED)
                 raise lost(turn, "connection_lost") from error
             except TimeoutError as error:
-                self._keeper.abandon(turn, ColdCause.AFTER_TIMEOUT)
-                raise lost(turn, "first_event_timeout") from error
+                cold = ColdCause.AFTER_CANCEL if turn.gone else ColdCause.AFTER_TIMEOUT
+                self._keeper.abandon(turn, cold)
+                raise timed_out(turn, "first_event_timeout") from error
             if not turn.fold.has_started and _ends_the_former(turn, event):
                 continue
             if turn.first_event_ms is None:

@@ -31,7 +31,9 @@ class Relay:
         if turn.gone or turn.fold.terminal is not None:
             return
         turn.gone = True
-        turn.deadline = asyncio.get_running_loop().time() + turn.call.upstream.policy.drain_timeout
+        # What was not sent yet has nothing to be drained.
+        drain = turn.call.upstream.policy.drain_timeout if turn.attempts else 0.0
+        turn.deadline = asyncio.get_running_loop().time() + drain
         if turn.timer is not None and (turn.timer.when() or 0) > turn.deadline:
             with suppress(RuntimeError):  # it has just ended by itself
                 turn.timer.reschedule(turn.deadline)
@@ -105,7 +107,8 @@ class Relay:
     def _broken_off(self, turn: Turn, error: Exception) -> Event:
         """The one ``response.failed`` that tells a client its stream was lost."""
         timed_out = isinstance(error, TimeoutError)
-        turn.lost = "idle_timeout" if timed_out else "connection_lost"
+        late = "drain_timeout" if turn.gone else "idle_timeout"
+        turn.lost = late if timed_out else "connection_lost"
         if not turn.gone and turn.over_socket:
             self._keeper.lost_one(turn)
         cold = ColdCause.AFTER_TIMEOUT if timed_out else ColdCause.CLOSED
@@ -117,20 +120,23 @@ class Relay:
             )
         )
 
-    async def next(self, turn: Turn, wire: Wire, within: float) -> Event:
-        """The wire's next event. Raises ``TimeoutError`` after ``within`` seconds."""
-        loop = asyncio.get_running_loop()
-        when = loop.time() + within
+    def limit(self, turn: Turn, within: float) -> asyncio.Timeout:
+        """A time-out for what the turn waits for; it comes sooner once its client has left."""
+        when = asyncio.get_running_loop().time() + within
         if turn.deadline is not None:
             when = min(when, turn.deadline)
-        async with asyncio.timeout_at(when) as timer:
-            turn.timer = timer
+        timer = asyncio.timeout_at(when)
+        turn.timer = timer
+        return timer
+
+    async def next(self, turn: Turn, wire: Wire, within: float) -> Event:
+        """The wire's next event. Raises ``TimeoutError`` after ``within`` seconds."""
+        async with self.limit(turn, within):
             return await wire.next()
 
     async def whole(self, turn: Turn, wire: HttpWire) -> bytes:
         """The body of an answer that is no stream. Raises ``TimeoutError``."""
-        async with asyncio.timeout(turn.call.upstream.policy.idle_timeout) as timer:
-            turn.timer = timer
+        async with self.limit(turn, turn.call.upstream.policy.idle_timeout):
             try:
                 return await wire.whole()
             finally:
