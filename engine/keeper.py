@@ -195,7 +195,7 @@ class Keeper:
         if turn.kind is Kind.COMPACTION:
             return None
         opaque = staged is None
-        if opaque and turn.chain is None:
+        if opaque and turn.chain is None and not _tells_its_session(turn):
             return None
         baseline, digest = Baseline(None, (), ()), digests.EMPTY
         if staged is not None:
@@ -327,3 +327,8 @@ class Keeper:
             connection = self.connections.pop(chain.connection, None)
             if connection is not None:
                 self._close_one(connection)
+
+
+def _tells_its_session(turn: Turn) -> bool:
+    """Whether the next turn of an unnamed session can only be told by the response it names."""
+    return turn.call.session is None and turn.reason is Reason.CLIENT_ANCHORED

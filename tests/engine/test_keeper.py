@@ -120,3 +120,14 @@ async def test_an_id_of_another_upstream_is_passed_on_as_it_is():
     await s.answer(named, upstream=Upstream("other", "http://provider/v1"))
     assert Reason.CLIENT_ANCHORED is s.last.reason
     assert s.facts[0].response_id == s.core.log[-1].previous_response_id
+
+
+async def test_what_hangs_on_stored_responses_over_http_stays_one_unnamed_session():
+    stack = Stack(make_core("openai"))
+    ask = {"model": MODEL, "stream": True, "input": [user("one")]}
+    first = (await stack.turn(ask, session=None))[-1]["response"]["id"]
+    for named in (first, None, None):
+        last = stack.facts[-1].response_id if named is None else named
+        await stack.turn({**ask, "previous_response_id": last}, session=None)
+    assert {stack.facts[0].session} == {turn.session for turn in stack.facts}
+    assert [Reason.CLIENT_ANCHORED] * 3 == [turn.reason for turn in stack.facts[1:]]
