@@ -81,6 +81,8 @@ class Tap:
         self._app = app
         self.exchanges: list[Exchange] = []
         self.sockets = 0
+        self.socket_ended = threading.Semaphore(0)
+        """Released whenever the service is done with a client's socket."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "websocket" and scope["path"].endswith("/responses"):
@@ -142,7 +144,10 @@ class Tap:
                     waiting.pop(0)
             await send(message)
 
-        await self._app(scope, take, give)
+        try:
+            await self._app(scope, take, give)
+        finally:
+            self.socket_ended.release()
 
 
 def _headers(scope: Scope) -> dict[str, str]:
@@ -217,6 +222,11 @@ class Stack:
             return list(exchange.body["input"])
 
 
+def _listener() -> socket.socket:
+    # With the protocol named: asyncio spares only such sockets the wait for acknowledgements.
+    return socket.socket(proto=socket.IPPROTO_TCP)
+
+
 @contextmanager
 def stack(
     folder: Path,
@@ -230,7 +240,7 @@ def stack(
 
     ``prepare`` sets faults before anything is asked; ``options`` go to the provider.
     """
-    with provider.provider_thread(kind, **options) as up, socket.socket() as listener:
+    with provider.provider_thread(kind, **options) as up, _listener() as listener:
         prepare(up)
         app = create_app(settings(folder, up.url, **(flags or {})))
         tap = Tap(app)
