@@ -1,0 +1,66 @@
+"""JSON values are equal by value, with numbers by their literal (DESIGN 4.3)."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from engine import items
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "equal"),
+    [
+        ("1", "1", True), ("1", "1.0", False), ("1", "1e0", False), ("1", "true", False),
+        ("0", "false", False), ("0", "-0", False), ("null", "0", False), ("null", "null", True),
+        ('""', "null", False), ("[]", "null", False), ("{}", "[]", False), ('"1"', "1", False),
+        ("[1,2]", "[2,1]", False), ("[1]", "[1,1]", False), ('{"a":1,"b":2}', '{"b":2,"a":1}', True),
+        ('{"a":null}', "{}", False), ("{}", '{"a":null}', False), ('"\\u00e9"', '"é"', True),
+        ('"\\ud83d\\ude00"', '"😀"', True), ('"e\\u0301"', '"é"', False), ("NaN", "NaN", True),
+        ("1E5", "1e5", False), ("12345678901234567890123", "12345678901234567890124", False),
+        ("0.1", "0.10000000000000000555", False),
+    ],
+)  # fmt: skip
+def test_json_values_are_equal_by_value_with_numbers_by_their_literal(one, other, equal):
+    assert items.same_json(items.parse(one), items.parse(other)) == equal
+    assert (items.plain_difference(items.parse(other), items.parse(one)) is None) == equal
+
+
+def test_a_difference_of_plain_values_is_told_by_its_path():
+    one, two = items.parse('{"a":[{"b":1}]}'), items.parse('{"a":[{"b":2}]}')
+    assert items.plain_difference(one, two) == ("a", 0, "b")
+    assert items.plain_difference(one, items.parse('{"a":[]}')) == ("a", 0)
+    assert items.plain_difference(one, items.parse('{"a":[{"b":1}],"z":1}')) == ("z",)
+
+
+def test_items_that_are_no_objects_are_compared_as_values():
+    assert items.difference("a", "a", model_made=True) is None
+    assert items.difference("a", {}, model_made=True) == ()
+
+
+def test_an_ambiguous_object_is_refused_at_any_depth():
+    with pytest.raises(items.AmbiguousJSON):
+        items.parse('{"a":[{"b":1,"b":1}]}')
+
+
+def test_all_forms_of_text_are_read_alike():
+    assert items.parse(Raw(b'"\xc3\xa9"')) == items.parse('"é"') == items.parse(b'"\\u00e9"')
+
+
+def test_a_lone_surrogate_is_a_character_like_any_other():
+    assert not items.same_json(items.parse('"\\ud800"'), items.parse('"\\udc00"'))
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=6),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=10,
+)  # fmt: skip
+
+
+@given(JSON, JSON)
+def test_plain_equality_agrees_with_sorted_text(one, other):
+    a, b = json.dumps(one, sort_keys=True), json.dumps(other, sort_keys=True)
+    assert items.same_json(items.parse(a), items.parse(b)) == (a == b)
