@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 from typing import Any
 
@@ -48,3 +49,18 @@ def without(item: Item, *names: str) -> Item:
 
 def arguments(text: Any) -> Item:
     return {**CALL, "arguments": text}
+
+
+def changed(item: Item, path: tuple[str | int, ...]) -> Item:
+    """The item with one value in it replaced by another of the same type."""
+    twin = copy.deepcopy(item)
+    *way, last = path
+    inner: Any = twin
+    for step in way:
+        inner = inner[step]
+    value = inner[last]
+    if isinstance(value, bool):
+        inner[last] = not value
+    else:
+        inner[last] = f"{value}~" if isinstance(value, str) else 77
+    return twin

@@ -49,6 +49,10 @@ def test_all_forms_of_text_are_read_alike():
     assert items.parse(Raw(b'"\xc3\xa9"')) == items.parse('"é"') == items.parse(b'"\\u00e9"')
 
 
+def test_a_lone_surrogate_in_bytes_is_read_as_it_is_when_escaped():
+    assert items.parse(b'"\xed\xa0\x80"') == items.parse('"\\ud800"') == "\ud800"
+
+
 def test_a_lone_surrogate_is_a_character_like_any_other():
     assert not items.same_json(items.parse('"\\ud800"'), items.parse('"\\udc00"'))
 

@@ -1,10 +1,8 @@
 """Pairs as real clients make them, and the twin of each that is another item."""
 
-import copy
-
 import pytest
 
-from tests.support.items import CALL, MESSAGE, REASONING, same, without
+from tests.support.items import CALL, MESSAGE, REASONING, changed, same, without
 
 TEXT = {"type": "output_text", "annotations": [], "logprobs": []}
 HELD_REASONING = {
@@ -125,22 +123,11 @@ def _leaves(value, path=()):
         yield path
 
 
-TWINS = [
-    pytest.param(held, echo, path, id=f"{name} {'/'.join(map(str, path))}")
-    for name, (held, echo) in PAIRS.items()
-    for path in _leaves(echo)
-    if not (path == ("id",) and "id" not in held)
-]
-
-
-@pytest.mark.parametrize(("held", "echo", "path"), TWINS)
-def test_its_twin_with_one_value_changed_is_another(held, echo, path):
-    changed = copy.deepcopy(echo)
-    place = changed
-    for step in path[:-1]:
-        place = place[step]
-    place[path[-1]] += "~"
-    assert not same(held, changed)
+@pytest.mark.parametrize(("held", "echo"), PAIRS.values(), ids=PAIRS.keys())
+def test_its_twin_with_one_value_changed_is_another(held, echo):
+    ways = [path for path in _leaves(echo) if not (path == ("id",) and "id" not in held)]
+    assert ways
+    assert [path for path in ways if same(held, changed(echo, path))] == []
 
 
 @pytest.mark.parametrize("dropped", ["encrypted_content", "summary"])
