@@ -9,6 +9,7 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from app import presets
 from app import setting_kinds as kinds
 from app.setting_kinds import Kind
 from engine.model import Policy
@@ -133,12 +134,14 @@ BY_NAME = {setting.name: setting for setting in SETTINGS}
 
 UPSTREAM_HELP: dict[str, str] = {
     "base_url": "Base URL; `/responses` is appended. Required, except in `[upstreams.default]`.",
+    "preset": "Whose endpoint it is: other defaults for the keys below.",
     "continuation": "`websocket`: turns are continued over WebSockets. `store`: over HTTP, from "
     "responses that the upstream keeps. `observe`: nothing is changed, and each row says what "
     "could have been. `off`: sent in full over HTTP.",
     "models": "Only these models are continued; `*` at the end of a name is anything. Empty: all.",
     "force_store": "With `store`: store also what the client asked not to store.",
     "tools": "`relaxed` continues although `tools` changed; every frame carries the current ones.",
+    "one_model": "A connection serves only the model of its first turn.",
     "max_frame_bytes": "A larger WebSocket frame goes over HTTP instead.",
     "connect_timeout": "Seconds to open a connection.",
     "first_event_timeout": "Seconds from the request to the first event.",
@@ -154,19 +157,20 @@ UPSTREAM_HELP: dict[str, str] = {
     "cooldown": "Seconds that it is then used over HTTP.",
     "rejected_cooldown": "Seconds over HTTP after an upgrade was refused with 426, 403 or 404; "
     "with `store`: seconds in which all goes as it came after a response was not kept.",
+    "freeze": "An old tool output that differs from the one the model has seen only in these keys, at "
+    "any depth, is treated as the seen one. Empty or `off`: none is.",
     "visible_keys": "As the setting of that name, for this upstream.",
 }
-_CHOICES = {
+_KINDS = {
     "continuation": kinds.choice("websocket", "store", "observe", "off"),
     "tools": kinds.choice("strict", "relaxed"),
+    "freeze": kinds.KEYS,
 }
-_NOT_YET = frozenset({"freeze"})
-"""Parts of the policy that the engine does not act on yet; they cannot be set."""
 
 
 def _policy_kind(name: str, default: Any) -> Kind:
-    if name in _CHOICES:
-        return _CHOICES[name]
+    if name in _KINDS:
+        return _KINDS[name]
     if isinstance(default, bool):
         return kinds.FLAG
     if isinstance(default, int):
@@ -176,6 +180,7 @@ def _policy_kind(name: str, default: Any) -> Kind:
 
 UPSTREAM_SETTINGS: tuple[Setting, ...] = (
     Setting("base_url", kinds.BASE_URL, None, UPSTREAM_HELP["base_url"]),
+    Setting("preset", kinds.choice(*presets.PRESETS), presets.DEFAULT, UPSTREAM_HELP["preset"]),
     *(
         Setting(
             part.name,
@@ -184,7 +189,6 @@ UPSTREAM_SETTINGS: tuple[Setting, ...] = (
             UPSTREAM_HELP.get(part.name, ""),
         )
         for part in dataclasses.fields(Policy)
-        if part.name not in _NOT_YET
     ),
 )
-"""The keys of a table ``[upstreams.NAME]``: where it is, and ``engine.model.Policy``."""
+"""The keys of a table ``[upstreams.NAME]``: address, preset, and ``engine.model.Policy``."""

@@ -7,11 +7,8 @@ is guessed. ``docs/settings.md`` is checked against this table.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import ipaddress
 import os
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -19,22 +16,16 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-from app import setting_kinds as kinds
 from app.errors import SettingsError
-from app.setting_table import BY_NAME, SETTINGS, UPSTREAM_SETTINGS, Setting
-from engine.model import Policy
+from app.setting_layers import Layer
+from app.setting_table import BY_NAME, SETTINGS
+from app.upstream_settings import DEFAULT_UPSTREAM, UpstreamSettings, check_name, read_upstreams
+
+__all__ = ["DEFAULT_UPSTREAM", "AlertTables", "Settings", "UpstreamSettings", "load"]
 
 PREFIX = "WARMLINE_"
 CONFIG_FILE = "warmline.toml"
-DEFAULT_UPSTREAM = "default"
 MASK = "••••"
-
-
-@dataclass(frozen=True, slots=True)
-class UpstreamSettings:
-    name: str
-    base_url: str
-    policy: Policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,11 +126,14 @@ def load(
     tables = document.pop("upstreams", {})
     alerts = _alerts(str(path or CONFIG_FILE), document.pop("alerts", {}))
     layers = [
-        _Layer(str(path), document, as_text=False),
-        _Layer("the environment", _from_environment(variables), as_text=True, prefix=PREFIX),
-        _Layer(
+        Layer(str(path), document, BY_NAME, as_text=False),
+        Layer(
+            "the environment", _from_environment(variables), BY_NAME, as_text=True, prefix=PREFIX
+        ),
+        Layer(
             "the command line",
             {name: value for name, value in (flags or {}).items() if value is not None},
+            BY_NAME,
             as_text=True,
             prefix="--",
         ),
@@ -154,86 +148,17 @@ def load(
     values["key_file"] = values["key_file"] or _default_key_file(values["database"])
     settings = Settings(
         **values,
-        upstreams=_upstreams(str(path), tables, values["upstream"], values["visible_keys"]),
+        upstreams=read_upstreams(
+            None if path is None else str(path),
+            tables,
+            default_url=(values["upstream"], sources["upstream"]),
+            visible_keys=(values["visible_keys"], sources["visible_keys"]),
+        ),
         alerts=alerts,
         sources=sources,
     )
     _refuse_exposure(settings)
     return settings
-
-
-@dataclass(frozen=True, slots=True)
-class _Layer:
-    """One source of settings."""
-
-    name: str
-    given: dict[str, Any]
-    as_text: bool
-    prefix: str = ""
-
-    def read(self) -> dict[str, Any]:
-        values: dict[str, Any] = {}
-        for key, value in self.given.items():
-            setting = BY_NAME.get(key)
-            if setting is not None:
-                values[key] = self.value(setting, key, value)
-                continue
-            named = BY_NAME.get(key.removesuffix("_file"))
-            if named is None or not named.secret or not key.endswith("_file"):
-                raise _unknown_key(self._shown(key), self.name, [self._shown(n) for n in _keys()])
-            if named.name in self.given:
-                raise SettingsError(
-                    f"{self.name} sets both {self._shown(named.name)} and {self._shown(key)}.",
-                    "Keep one of them.",
-                )
-            values[named.name] = self.value(named, key, self._from_file(key, value))
-        return values
-
-    def value(self, setting: Setting, key: str, value: Any) -> Any:
-        as_text = self.as_text or key != setting.name
-        try:
-            read = setting.kind.text(value) if as_text and isinstance(value, str) else value
-            return setting.kind.check(read)
-        except ValueError as error:
-            hint = None
-            if isinstance(value, str) and value.startswith("tcp://"):
-                hint = _SERVICE_LINKS
-            raise SettingsError(
-                f"{self._shown(key)} in {self.name} must be {error}.", hint
-            ) from None
-
-    def _shown(self, key: str) -> str:
-        """The key as it is written in this source."""
-        if self.prefix == "--":
-            return "--" + key.replace("_", "-")
-        return self.prefix + key.upper() if self.prefix else key
-
-    def _from_file(self, key: str, value: Any) -> str:
-        try:
-            return kinds.FILE.check(value).read_text("utf-8").strip()  # type: ignore[no-any-return]
-        except (OSError, ValueError) as error:
-            raise SettingsError(
-                f"The file that {self._shown(key)} in {self.name} names cannot be read "
-                f"({type(error).__name__}).",
-                "Check its path and permissions.",
-            ) from None
-
-
-_SERVICE_LINKS = (
-    "Kubernetes sets such variables for a service named warmline; set enableServiceLinks: false."
-)
-
-
-def _keys() -> list[str]:
-    return [*BY_NAME, *(f"{setting.name}_file" for setting in SETTINGS if setting.secret)]
-
-
-def _unknown_key(key: str, place: str, known: list[str]) -> SettingsError:
-    near = difflib.get_close_matches(key, known, 1, cutoff=0.0)
-    hint = f"The nearest one is {near[0]}."
-    if re.match(r"WARMLINE_(SERVICE|PORT)_", key):
-        hint = _SERVICE_LINKS
-    return SettingsError(f"There is no setting {key} (in {place}).", hint)
 
 
 def _config_path(config: str | Path | None, variables: Mapping[str, str]) -> Path | None:
@@ -265,7 +190,7 @@ def _from_environment(variables: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _move_default_url(layer: _Layer, tables: Any) -> None:
+def _move_default_url(layer: Layer, tables: Any) -> None:
     """``base_url`` in ``[upstreams.default]`` is the setting ``upstream``, written elsewhere."""
     table = tables.get(DEFAULT_UPSTREAM) if isinstance(tables, dict) else None
     if not isinstance(table, dict) or "base_url" not in table:
@@ -276,44 +201,6 @@ def _move_default_url(layer: _Layer, tables: Any) -> None:
             "They are the same setting; keep one of them.",
         )
     layer.given["upstream"] = table["base_url"]
-
-
-def _upstreams(
-    place: str, tables: Any, default_url: str, visible_keys: tuple[str, ...]
-) -> dict[str, UpstreamSettings]:
-    if not isinstance(tables, dict) or not all(isinstance(t, dict) for t in tables.values()):
-        raise SettingsError(f"upstreams in {place} must be tables: [upstreams.NAME].")
-    found = {}
-    for name, table in {DEFAULT_UPSTREAM: {}, **tables}.items():
-        found[name] = _upstream(f"[upstreams.{name}] in {place}", name, table, visible_keys)
-        if name == DEFAULT_UPSTREAM:
-            found[name] = dataclasses.replace(found[name], base_url=default_url)
-    return found
-
-
-def _upstream(
-    place: str, name: str, table: dict[str, Any], visible_keys: tuple[str, ...]
-) -> UpstreamSettings:
-    _check_name(place, name)
-    known = {setting.name: setting for setting in UPSTREAM_SETTINGS}
-    layer = _Layer(place, table, as_text=False)
-    values: dict[str, Any] = {"base_url": "", "visible_keys": visible_keys}
-    for key, value in table.items():
-        if key not in known:
-            raise _unknown_key(key, place, list(known))
-        values[key] = layer.value(known[key], key, value)
-    if name != DEFAULT_UPSTREAM and not values["base_url"]:
-        raise SettingsError(f"{place} has no base_url.", 'Add it: base_url = "https://…/v1".')
-    base_url = values.pop("base_url")
-    return UpstreamSettings(name, base_url, Policy(**values))
-
-
-def _check_name(place: str, name: str) -> None:
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]{0,63}", name):
-        raise SettingsError(
-            f"{place} has a name that cannot stand in a URL.",
-            "Use lower-case letters, digits, - and _.",
-        )
 
 
 def _alerts(place: str, tables: Any) -> AlertTables:
@@ -328,7 +215,7 @@ def _alerts(place: str, tables: Any) -> AlertTables:
                 f"alerts.{group} in {place} must be tables: [alerts.{group}.NAME].", _ALERT_TABLES
             )
         for name in named:
-            _check_name(f"[alerts.{group}.{name}] in {place}", name)
+            check_name(f"[alerts.{group}.{name}] in {place}", name)
     return AlertTables(tables.get("rules", {}), tables.get("receivers", {}), place)
 
 

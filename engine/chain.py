@@ -129,6 +129,8 @@ class Chain:
     handshake: bytes
     opened: float
     last_used: float
+    model: str | None = None
+    """Of the turn that opened the connection."""
     state: ChainState = ChainState.BUSY
     anchor: Anchor | None = None
     leased_by: str | None = None

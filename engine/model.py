@@ -239,6 +239,8 @@ class Policy:
     force_store: bool = False
     """With ``store``: store also what the client asked not to store (docs/decisions/0011)."""
     tools: str = "strict"
+    one_model: bool = False
+    """A connection serves one model: a turn of another never goes over it, whatever it names."""
     max_frame_bytes: int = 16_000_000
     """A larger frame goes over HTTP; the provider closes with 1009 from 16 MiB on."""
     connect_timeout: float = 15.0

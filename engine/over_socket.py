@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine import failures, handshake
+from engine import closes, failures, handshake
 from engine.chain import Chain, stage
 from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
 from engine.failures import Remedy
@@ -75,7 +75,7 @@ class SocketSide:
         chain = anchor.chain if anchor is not None else None
         connection = self._keeper.connections.get(chain.connection) if chain is not None else None
         _, identity = self._keeper.handshake(turn)
-        usable = connection is not None and not connection.closed
+        usable = connection is not None and not connection.closed and _takes(chain, turn)
         if chain is not None and usable and chain.free_for(turn.call.socket, identity):
             chain.stage(self._clock.monotonic())
             self._keeper.sessions.move(chain, turn.scope)
@@ -150,6 +150,7 @@ class SocketSide:
             handshake=self._keeper.handshake(turn)[1],
             opened=now,
             last_used=now,
+            model=turn.understood.text("model"),
         )
         self._keeper.connections[chain.connection] = connection
         turn.scope.chains[chain.id] = chain
@@ -254,6 +255,9 @@ class SocketSide:
             try:
                 event = await self._relay.next(turn, wire, policy.first_event_timeout)
             except ConnectionLost as error:
+                if (refused := closes.refusal(error.code)) is not None:
+                    self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
+                    raise Ended(refused.status, refused.body) from error
                 self._keeper.lost_one(turn)
                 if error.code == 1009:
                     self._keeper.abandon(turn, ColdCause.CLOSED)
@@ -302,6 +306,12 @@ class SocketSide:
         return handshake.client_metadata(
             None if raw is None else bytes(raw), turn.call.headers, state
         )
+
+
+def _takes(chain: Chain | None, turn: Turn) -> bool:
+    """Whether the chain's connection serves the turn's model."""
+    asked = turn.understood.text("model")
+    return chain is None or not turn.call.upstream.policy.one_model or chain.model == asked
 
 
 def _ends_the_former(turn: Turn, event: Event) -> bool:

@@ -22,15 +22,14 @@ def test_every_setting_says_what_it_does():
         assert setting.help.endswith("."), setting.name
 
 
-def test_an_upstreams_keys_are_its_address_and_the_engines_policy():
-    later = {"freeze"}  # the engine does not act on it yet
-    policy = [part.name for part in fields(Policy) if part.name not in later]
-    assert ["base_url", *policy] == [setting.name for setting in UPSTREAM_SETTINGS]
+def test_an_upstreams_keys_are_its_address_its_preset_and_the_engines_policy():
+    policy = [part.name for part in fields(Policy)]
+    assert ["base_url", "preset", *policy] == [setting.name for setting in UPSTREAM_SETTINGS]
     assert sorted(UPSTREAM_HELP) == sorted(setting.name for setting in UPSTREAM_SETTINGS)
 
 
 def test_defaults_of_the_policy_are_the_engines():
-    for setting in UPSTREAM_SETTINGS[1:]:
+    for setting in UPSTREAM_SETTINGS[2:]:
         assert getattr(Policy(), setting.name) == setting.default
 
 

@@ -176,43 +176,6 @@ def test_variables_that_kubernetes_makes_are_explained():
         assert "enableServiceLinks: false" in refused(None, {name: value})
 
 
-def test_an_upstream_has_the_engines_policy_with_what_its_table_changes():
-    found = read(
-        "visible_keys = ['_meta', 'trace']\n"
-        "[upstreams.azure]\nbase_url = 'https://azure.example/v1/'\ncontinuation = 'off'\n"
-        "idle_timeout = 12\nretry_ambiguous = true\nepoch_turns = 20\n"
-        "[upstreams.other]\nbase_url = 'http://other'\nvisible_keys = []\n"
-        "[upstreams.default]\ntools = 'relaxed'\n"
-    )
-    azure = found.upstreams["azure"]
-    assert "https://azure.example/v1" == azure.base_url
-    assert (
-        Policy(
-            continuation="off",
-            idle_timeout=12.0,
-            retry_ambiguous=True,
-            epoch_turns=20,
-            visible_keys=("_meta", "trace"),
-        )
-        == azure.policy
-    )
-    assert () == found.upstreams["other"].policy.visible_keys
-    assert ("relaxed", found.upstream) == (
-        found.upstreams["default"].policy.tools,
-        found.upstreams["default"].base_url,
-    )
-
-
-def test_the_default_upstreams_address_may_stand_in_its_table_and_a_flag_beats_it():
-    toml = "[upstreams.default]\nbase_url = 'https://file/v1'"
-    assert "https://file/v1" == read(toml).upstreams["default"].base_url
-    found = read(toml, upstream="https://flag/v1/")
-    assert ("https://flag/v1", "https://flag/v1") == (
-        found.upstream,
-        found.upstreams["default"].base_url,
-    )
-
-
 def test_a_secret_may_come_from_a_file_whatever_the_source(tmp_path: Path):
     (tmp_path / "secret").write_text("from-a-file\n")
     path = str(tmp_path / "secret")

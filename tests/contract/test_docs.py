@@ -24,6 +24,7 @@ from app.ledger.rows import (
     TIME_COLUMNS,
 )
 from app.ledger.writer import LedgerWriter
+from app.presets import PRESETS
 from app.setting_table import SETTINGS, UPSTREAM_SETTINGS, Setting
 from app.settings import load
 from engine.model import Kind, Mode, Reason, Status, UsageState
@@ -67,6 +68,33 @@ def kind_of(column: str) -> str:
 )
 def test_the_tables_of_settings_are_those_of_the_code(title: str, settings):
     assert [documented(setting) for setting in settings] == table(section("settings.md", title))
+
+
+def test_the_table_of_presets_is_that_of_the_code():
+    names = {
+        preset.policy.get("models"): "OpenAI's models from GPT-5.4 on"
+        for preset in PRESETS.values()
+    }
+    expected = []
+    for preset in PRESETS.values():
+        head = [f"`{preset.name}`", preset.upstream]
+        if not preset.policy:
+            expected.append([*head, "–", "–", "–"])
+        for key, value in preset.policy.items():
+            told = names[value] if key == "models" else shown(value)
+            expected.append([*head, f"`{key}`", told, preset.sources[key]])
+    assert expected == table(section("settings.md", "Presets"))
+
+
+def test_the_example_of_a_preset_is_read_without_complaint(tmp_path: Path):
+    (toml,) = re.findall(r"```toml\n(.*?)```", section("settings.md", "Presets"), re.DOTALL)
+    (tmp_path / "warmline.toml").write_text(toml)
+    found = load(config=tmp_path / "warmline.toml", environ={}).upstreams["vercel"]
+    assert ("vercel", 600.0, True) == (
+        found.preset,
+        found.policy.max_connection_age,
+        found.policy.one_model,
+    )
 
 
 def test_the_example_of_a_settings_file_is_read_without_complaint(tmp_path: Path):

@@ -11,6 +11,8 @@ from .errors import (
     ApiError,
     connection_limit_reached,
     invalid_value,
+    model_without_websocket,
+    other_model,
     previous_response_not_found,
 )
 from .faults import ErrorFrame
@@ -56,6 +58,10 @@ class Connection:
         self.path = path
         self.credential = credential
         self.opened_at = core.now()
+        self.heard_at = self.opened_at
+        """When anything came last: a frame, or a ping."""
+        self.model: str | None = None
+        """Of the first turn."""
         self.connect_delay = 0.0
         """Seconds before the 101 answer, to be scaled."""
         self.connect_hang = 0.0
@@ -69,6 +75,20 @@ class Connection:
     @property
     def idle(self) -> bool:
         return self.open and all(lane.waiting == 0 for lane in self.lanes.values())
+
+    @property
+    def due(self) -> int | None:
+        """The close code with which the connection is to end by now; None: it may go on."""
+        flavour, now = self.core.flavour, self.core.now()
+        over = now - self.opened_at >= self.core.limits.connection_seconds
+        if over and flavour.end_code is not None:
+            return flavour.end_code
+        silent = flavour.idle_seconds is not None and now - self.heard_at >= flavour.idle_seconds
+        return 1001 if silent else None
+
+    def pinged(self) -> None:
+        """The peer has shown that it is there."""
+        self.heard_at = self.core.now()
 
     @property
     def latest(self) -> Held | None:
@@ -107,6 +127,10 @@ class Connection:
         if self.deaf:
             attempt.outcome = "hung"
             return _at_once([(0.0, Hang())])
+        if self.due is not None:
+            attempt.outcome = f"closed:{self.due}"
+            return _at_once([(0.0, Close(self.due))])
+        self.heard_at = self.core.now()
         if size >= self.core.limits.frame_bytes:
             attempt.outcome = "closed:1009"
             return _at_once([(0.0, Close(1009, "message too big"))])
@@ -147,6 +171,7 @@ class Connection:
                 raise invalid_value("type", attempt.body.get("type"), "'response.create'")
             if self.core.now() - self.opened_at >= self.core.limits.connection_seconds:
                 raise connection_limit_reached()
+            self._pin(attempt)
             prior = self._prior(attempt, lane)
             response = self.core.prepare(attempt, self.credential, prior)
         except ApiError as error:
@@ -168,6 +193,24 @@ class Connection:
             yield from response.steps(faults, commit=commit, fail=fail)
         finally:
             lane.running = None
+            self.heard_at = self.core.now()
+        if attempt.outcome.startswith(("error", "failed")):
+            yield from self._farewell(1011)
+
+    def _pin(self, attempt: Attempt) -> None:
+        """The first turn's model is the connection's, where the flavour has it so."""
+        flavour, model = self.core.flavour, str(attempt.body.get("model"))
+        if not flavour.serves(model):
+            raise model_without_websocket(model)
+        self.model = self.model or model
+        if model != self.model and flavour.other_model == "refused":
+            raise other_model(self.model)
+        if flavour.other_model == "ignored":
+            attempt.body["model"] = self.model
+
+    def _farewell(self, code: int) -> Iterator[Step]:
+        if self.core.flavour.closes_after_error:
+            yield 0.0, Close(code)
 
     def _prior(self, attempt: Attempt, lane: Lane) -> Held | None:
         wanted = attempt.previous_response_id
@@ -178,8 +221,9 @@ class Connection:
             latest = candidate.latest
             if latest is not None and latest.response_id == wanted:
                 return latest
-        stored = self.core.shelf.stored(wanted, self.credential)
-        if stored is None:
+        flavour = self.core.flavour
+        stored = self.core.shelf.stored(wanted, self.credential) if flavour.hydrates else None
+        if stored is None and not flavour.forgives:
             raise previous_response_not_found(wanted)
         return stored
 
@@ -200,6 +244,8 @@ class Connection:
         yield 0.0, Send(frame)
         if error.closes:
             yield 0.0, Close(1000, "connection limit reached")
+        else:
+            yield from self._farewell(1008)
 
     def _interrupt(self, attempt: Attempt) -> Frame:
         wanted = attempt.body.get("response_id")

@@ -65,7 +65,10 @@ class Provider:
         self.new_id = new_id or Ids()
         self.latency = latency
         self.cache = cache or PromptCache()
-        self.limits = limits or Limits()
+        self.limits = limits or Limits(
+            connection_seconds=self.flavour.connection_seconds,
+            frame_bytes=self.flavour.frame_bytes,
+        )
         self.models = models
         self.faults = Script()
         self.log: list[Attempt] = []
@@ -94,6 +97,13 @@ class Provider:
     def live(self) -> list[Connection]:
         return [connection for connection in self.connections if connection.open]
 
+    def expire(self) -> list[Connection]:
+        """End the idle connections whose time is over, as the clock has it; which they were."""
+        over = [one for one in self.live() if one.idle and one.due is not None]
+        for connection in over:
+            connection.close(f"expired:{connection.due}")
+        return over
+
     # --- what the shell calls -----------------------------------------------------------------
 
     def open_connection(self, headers: HeadersLike, path: str = "/v1/responses") -> Connection:
@@ -115,6 +125,8 @@ class Provider:
             if isinstance(fault, HangUpgrade):
                 hang += fault.seconds or 0.0
         try:
+            if not self.flavour.websocket:
+                raise ApiError("This server has no WebSocket mode.", status=426)
             credential = credential_of(lower)
         except ApiError as error:
             record.status = error.status

@@ -72,6 +72,20 @@ def connection_limit_reached() -> ApiError:
     )
 
 
+def other_model(pinned: str) -> ApiError:
+    return ApiError(
+        f"This connection serves the model '{pinned}'. Open another for another model.",
+        code="model_mismatch",
+        param="model",
+    )
+
+
+def model_without_websocket(model: str) -> ApiError:
+    return ApiError(
+        f"The model '{model}' has no WebSocket mode.", code="model_not_supported", param="model"
+    )
+
+
 def unknown_parameter(name: str) -> ApiError:
     return ApiError(f"Unknown parameter: '{name}'.", code="unknown_parameter", param=name)
 

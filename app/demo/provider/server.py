@@ -76,6 +76,18 @@ class Server:
         await self._changed()
         return dropped
 
+    async def expire(self) -> int:
+        """Close the idle connections whose time is over by the provider's clock. Returns how
+        many; the core has forgotten them."""
+        codes = {connection: connection.due for connection in self.core.connections}
+        over = self.core.expire()
+        for connection in over:
+            code = codes[connection]
+            assert code is not None
+            await self._sockets[connection][0].close(code=code)
+        await self._changed()
+        return len(over)
+
     def freeze_connections(self) -> int:
         """Read nothing more from any open socket: half-open, pings stay unanswered."""
         for _, request in self._sockets.values():
@@ -215,8 +227,9 @@ class Server:
         await self._sleep(connection.connect_delay)
         if connection.connect_hang:
             await asyncio.sleep(connection.connect_hang)
+        # A ping is something heard: it keeps a silent connection open.
         socket = web.WebSocketResponse(
-            heartbeat=self.heartbeat, max_msg_size=0, timeout=1.0, autoclose=True
+            heartbeat=self.heartbeat, max_msg_size=0, timeout=1.0, autoclose=True, autoping=False
         )
         for name, value in connection.response_headers:
             socket.headers[name] = value
@@ -232,6 +245,9 @@ class Server:
                         connection.handle_frame(message.data), socket, request, workers
                     )
                     await self._changed()
+                elif message.type is WSMsgType.PING:
+                    connection.pinged()
+                    await socket.pong(message.data)
             cause = f"closed:{socket.close_code}"
         finally:
             self._sockets.pop(connection, None)

@@ -313,3 +313,96 @@ def test_steering_is_refused_by_its_own_event():
     [(_, action)] = list(connection.handle_frame(json.dumps(steer)))
     assert isinstance(action, Send)
     assert action.event["error"]["code"] == "steering_not_supported"
+
+
+# --- flavours -----------------------------------------------------------------------------------
+
+
+def refused(connection, given="hi", **fields):
+    """The code of the error, and the close code behind it."""
+    steps = [action for _, action in connection.handle_frame(frame(given, **fields))]
+    error, *rest = steps
+    return error.event["error"]["code"], [action.code for action in rest]
+
+
+def test_vercel_refuses_another_model_and_closes_with_1008():
+    _, connection = opened("vercel", replies=["one"])
+    answer(connection)
+    assert ("model_mismatch", [1008]) == refused(connection, model="gpt-6-sol")
+
+
+def test_vercel_has_no_websocket_for_older_models():
+    _, connection = opened("vercel")
+    assert ("model_not_supported", [1008]) == refused(connection, model="gpt-5")
+
+
+def test_vercel_closes_after_an_error_of_its_own_with_1011():
+    core, connection = opened("vercel")
+    core.faults.on_request(ErrorFrame(status=500))
+    assert (None, [1011]) == refused(connection)
+
+
+def test_vercel_continues_nothing_that_its_connection_does_not_hold():
+    core, connection = opened("vercel", replies=["one"])
+    first = answer(connection, store=True)
+    other = core.open_connection(AUTH)
+    assert ("previous_response_not_found", [1008]) == refused(
+        other, previous_response_id=first["id"]
+    )
+
+
+@pytest.mark.parametrize(("kind", "minutes", "code"), [("vercel", 13, 1001), ("litellm", 60, 1000)])
+def test_a_connection_whose_time_is_over_is_closed_unread(kind, minutes, code):
+    now = Now()
+    core, connection = opened(kind, now=now)
+    for _ in range(minutes - 1):
+        now.advance(60)
+        connection.pinged()
+    assert [] == core.expire()
+    now.advance(60)
+    connection.pinged()
+    steps = list(connection.handle_frame(frame()))
+    assert [(0.0, Close(code))] == steps
+    assert f"closed:{code}" == core.log[-1].outcome
+    assert [connection] == core.expire()
+    assert (False, f"expired:{code}") == (connection.open, connection.closed_by)
+
+
+def test_vercel_closes_a_connection_on_which_nothing_came_for_five_minutes():
+    now = Now()
+    core, connection = opened("vercel", now=now, replies=["one"])
+    answer(connection)
+    now.advance(299)
+    connection.pinged()
+    now.advance(299)
+    assert [] == core.expire()
+    now.advance(1)
+    assert [connection] == core.expire()
+
+
+def test_a_busy_connection_does_not_expire():
+    now = Now()
+    core, connection = opened("vercel", now=now)
+    steps = connection.handle_frame(frame())
+    next(steps)
+    now.advance(800)
+    assert [] == core.expire()
+
+
+def test_xai_tells_that_the_time_is_over_after_25_minutes():
+    now = Now()
+    _, connection = opened("xai", now=now)
+    now.advance(25 * 60)
+    assert ("websocket_connection_limit_reached", [1000]) == refused(connection)
+
+
+def test_litellm_answers_with_the_first_model_whatever_is_asked():
+    _, connection = opened("litellm", replies=["one", "two"])
+    answer(connection)
+    assert "gpt-5.5" == answer(connection, model="gpt-6-sol")["model"]
+
+
+def test_litellm_answers_without_a_history_that_it_does_not_have():
+    core, connection = opened("litellm", replies=["one"])
+    response = answer(connection, [user("a")], previous_response_id="resp_nobody_has")
+    assert ["user", "assistant"] == [item["role"] for item in core.transcripts[response["id"]]]

@@ -138,3 +138,19 @@ def test_the_codex_backend_lists_no_output_at_the_end_but_keeps_it():
     assert got[-1]["response"]["output"] == []
     assert [e["type"] for e in got].count("response.output_item.done") == 1
     assert len(core.transcripts[connection.latest.response_id]) == 2
+
+
+def test_a_server_without_websockets_refuses_every_upgrade_with_426():
+    core = make_core("http")
+    with pytest.raises(UpgradeRefused) as caught:
+        core.open_connection(AUTH)
+    assert caught.value.reply is not None
+    assert (426, 426) == (caught.value.reply.status, core.upgrades[-1].status)
+
+
+def test_limits_are_the_flavours_unless_they_are_given():
+    assert 4 * 1024 * 1024 == make_core("vercel").limits.frame_bytes
+    assert 25 * 60 == make_core("xai").limits.connection_seconds
+    assert Limits() == make_core("openai").limits
+    given = Limits(frame_bytes=7)
+    assert given == make_core("vercel", limits=given).limits

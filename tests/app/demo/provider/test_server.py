@@ -433,3 +433,20 @@ def test_it_runs_in_a_thread_for_synchronous_clients():
         assert up.url.startswith("http://127.0.0.1:")
         assert up.call("drop_connections") == 0
         assert up.core.log == []
+
+
+async def test_a_silent_connection_expires_by_the_providers_clock_and_a_ping_is_not_silence(http):
+    now = Now()
+    async with provider("vercel", now=now) as up:
+        async with http.ws_connect(f"{up.url}/responses", autoping=False) as socket:
+            for _ in range(2):
+                now.advance(200)
+                await socket.ping(b"x")
+                pong = await socket.receive(10)
+                assert (WSMsgType.PONG, b"x") == (pong.type, pong.data)
+                assert 0 == await up.expire()
+            now.advance(300)
+            assert 1 == await up.expire()
+            end = await socket.receive(10)
+            assert (WSMsgType.CLOSE, 1001) == (end.type, end.data)
+        assert [] == up.core.live()
