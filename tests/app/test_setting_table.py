@@ -23,7 +23,8 @@ def test_every_setting_says_what_it_does():
 
 
 def test_an_upstreams_keys_are_its_address_its_preset_and_the_engines_policy():
-    policy = [part.name for part in fields(Policy)]
+    later = {"freeze"}  # the engine does not act on it yet
+    policy = [part.name for part in fields(Policy) if part.name not in later]
     assert ["base_url", "preset", *policy] == [setting.name for setting in UPSTREAM_SETTINGS]
     assert sorted(UPSTREAM_HELP) == sorted(setting.name for setting in UPSTREAM_SETTINGS)
 
