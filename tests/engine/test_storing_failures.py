@@ -86,6 +86,19 @@ async def test_a_client_that_leaves_does_not_harm_what_is_kept():
     assert s.last.chain == s.facts[0].chain
 
 
+async def test_nor_does_one_that_left_an_answer_which_never_comes():
+    s = stack(Policy(continuation="store", drain_timeout=0.0))
+    body = await kept(s)
+    s.core.faults.on_request(faults.silence())
+    task = asyncio.create_task(s.answer(body))
+    await asyncio.sleep(0)
+    s.driver.client_left("turn_2")
+    await task
+    assert (Status.CLIENT_CLOSED, 2) == (s.last.status, len(s.core.log))
+    await s.turn(body)
+    assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+
+
 async def test_a_loss_that_may_have_been_processed_is_502_unless_the_setting_resends_it():
     for policy, status, attempts in (
         (STORE, 502, 1),
