@@ -90,10 +90,8 @@ class HttpSide:
             except Ended as end:
                 late = end.status == 504
                 cold = ColdCause.AFTER_TIMEOUT if late else ColdCause.AFTER_FAILED
-                # Refused is not processed: what the upstream keeps is as it was. Nor does it say
-                # anything of that when the answer was given up because nobody waited any more.
-                harmless = end.status < 500 or turn.gone
-                self._keeper.abandon(turn, ColdCause.AFTER_CANCEL if harmless else cold)
+                # Refused is not processed: what the upstream keeps is as it was.
+                self._keeper.abandon(turn, cold if end.status >= 500 else ColdCause.AFTER_CANCEL)
                 raise
 
     async def _post_kept(self, turn: Turn) -> Answer:
