@@ -13,12 +13,13 @@ import os
 import signal
 import sys
 import time
+from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 
 from tests.support.judge import Report
 from tests.support.soaking import class_of, run_seed, shortened
-from tests.support.totals import COUNTED, Totals, engine_digest
+from tests.support.totals import Totals, engine_digest
 
 ROOT = Path(__file__).resolve().parents[1]
 STATE = ROOT / ".cache" / "soak.json"
@@ -90,11 +91,48 @@ def _summary(totals: Totals, engine: str) -> None:
         f"in all: {totals.turns} turns of {totals.seeds} seeds, {totals.faults.total()} faults, "
         f"{totals.turns_of_engine[engine]} turns with this engine; next seed {totals.next_seed}"
     )
-    for name in COUNTED:
-        counts = totals.counts[name].most_common()
-        print(f"{name}: " + "  ".join(f"{what} {count}" for what, count in counts))
+    counts = totals.counts
+    checked = counts["checked"]
+    print(
+        f"transcripts: {checked['transcripts']} compared, "
+        f"{checked['transcripts that differ']} differ"
+    )
+    print(
+        f"extendable chains: {checked['extendable chains']}, of which {checked['extended']} were "
+        f"extended, {checked['left aside']} left aside, "
+        f"{checked['left aside without need']} of these without need"
+    )
+    clients = {
+        name: f"{n} ({100 * counts['continued'][name] / n:.0f} % continued)"
+        for name, n in counts["clients"].most_common()
+    }
+    _told("clients", clients)
+    _told("faults that were planted", dict(counts["planted"].most_common()))
+    _told("modes and reasons", dict(counts["outcomes"].most_common()))
+    _told("left aside for a reason", dict(counts["excused"].most_common()))
+    others = {name: n for name, n in checked.items() if name not in _TOLD}
+    if others:
+        _told("checked besides", others)
     if totals.faults:
         print("faults: " + "  ".join(f"{what} {n}" for what, n in totals.faults.most_common()))
+
+
+_TOLD = frozenset(
+    {
+        "transcripts",
+        "transcripts that differ",
+        "extendable chains",
+        "extended",
+        "left aside",
+        "left aside without need",
+    }
+)
+
+
+def _told(what: str, counts: Mapping[str, object]) -> None:
+    print(f"{what}:")
+    for name, count in counts.items():
+        print(f"  {name}: {count}")
 
 
 def repeat(seed: int, steps: list[int] | None) -> int:

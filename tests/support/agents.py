@@ -21,6 +21,7 @@ class Agent:
     client: Client
     transport: str
     tenant: str
+    upstream: str
     session: str | None
     socket: str | None
     fields: dict[str, Any]
@@ -29,11 +30,17 @@ class Agent:
     anchor: tuple[str, int] | None = None
     """Its last answer's id, and how many items of the history the provider has with it."""
 
+    @property
+    def scope(self) -> str:
+        """Upstream and session, as the oracle knows the two: under one name."""
+        return f"{self.upstream}/{self.session or ''}"
+
     def twin(self, socket: str | None) -> Agent:
         return Agent(
             self.client,
             self.transport,
             self.tenant,
+            self.upstream,
             self.session,
             socket,
             dict(self.fields),
@@ -57,13 +64,14 @@ def sent_by(agent: Agent, kind: str, core: Provider) -> Sent:
         logical = delta = json.loads(logical[0])["content"]
     return Sent(
         headers={"authorization": f"Bearer {agent.tenant}"},
-        session=agent.session,
+        session=agent.scope,
         socket=agent.socket,
         fields=agent.fields,
         logical=logical,
         delta=delta,
         previous=previous,
         kind=kind,
+        client=f"{agent.client.name} {agent.transport}",
     )
 
 

@@ -34,7 +34,8 @@ class Sent:
     """A turn on its way: who sent it, what it means, and what should become of it."""
 
     headers: dict[str, str]
-    session: str | None
+    session: str
+    """Upstream and session, under one name."""
     socket: str | None
     fields: dict[str, Any]
     """All of the body but its input."""
@@ -44,6 +45,8 @@ class Sent:
     """What the client sent of it."""
     previous: str | None = None
     kind: str = "generation"
+    client: str = ""
+    """The client and its transport, for the totals."""
     fault: str | None = None
     expected: Verdict = field(default_factory=lambda: Verdict("no_baseline"))
     resets: int = 0
@@ -61,7 +64,14 @@ class Report:
     steps: int = 0
     modes: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
+    outcomes: Counter[str] = field(default_factory=Counter)
+    """Mode and reason together."""
     clients: Counter[str] = field(default_factory=Counter)
+    """By client, with its transport."""
+    continued: Counter[str] = field(default_factory=Counter)
+    """Turns that were continued, by client."""
+    checked: Counter[str] = field(default_factory=Counter)
+    """What was compared, and how often."""
     planted: Counter[str] = field(default_factory=Counter)
     excused: Counter[str] = field(default_factory=Counter)
     faults: list[str] = field(default_factory=list)
@@ -97,16 +107,17 @@ class Judge:
     """Kept responses on which a turn failed, or that were said not to be there."""
     had_resets: set[str] = field(default_factory=set)
     """Sessions, as the oracle names them, that ever had a reset."""
-    resets: int = 0
+    resets: list[tuple[str, str, str]] = field(default_factory=list)
+    """Tenant, the oracle's session and the engine's name of it, in their order."""
 
     def expect(self, sent: Sent) -> None:
         """Ask the oracle. To be called right before the request is given to the engine."""
         self.core.connections = [one for one in self.core.connections if one.open]
-        sent.resets = self.resets
+        sent.resets = len(self.resets)
         sent.fields = {**sent.fields, **self.regime.uncompared}
         sent.expected = self.oracle.verdict(
             headers=sent.headers,
-            session=sent.session or "",
+            session=sent.session,
             body=sent.fields,
             given=sent.logical,
             socket=sent.socket,
@@ -128,7 +139,7 @@ class Judge:
         for turn in self.oracle.turns:
             mine = (turn.credential, turn.session) == (
                 credential_of(lower_headers(sent.headers)),
-                sent.session or "",
+                sent.session,
             )
             if not mine or turn.reset or not turn.held.stored or turn.response_id in cooled:
                 continue
@@ -145,6 +156,9 @@ class Judge:
         report.turns += 1
         report.modes[str(row.mode)] += 1
         report.reasons[str(row.reason)] += 1
+        report.outcomes[f"{row.mode} {row.reason}"] += 1
+        report.clients[sent.client] += 1
+        report.continued[sent.client] += bool(row.mode and row.mode.incremental)
         if sent.fault is not None:
             report.planted[sent.fault] += 1
         attempt = next((a for a in reversed(self.core.log) if _is_of(a, row)), None)
@@ -165,7 +179,7 @@ class Judge:
 
     def reset(self, tenant: str, session: str, name: str) -> None:
         """The engine has reset this session (by its own name): nothing before is continued."""
-        self.resets += 1
+        self.resets.append((tenant, session, name))
         self.had_resets.add(session)
         for turn in self.oracle.turns:
             if turn.session == session and self.sessions.get(turn.response_id) == (tenant, name):
@@ -187,7 +201,9 @@ class Judge:
         if sent.previous in self.flawed:
             self.report.excused["flawed_anchor"] += 1
             return  # nobody but the provider knows what the client hangs on here
+        self.report.checked["transcripts"] += 1
         if not same_transcript(held.items, given):
+            self.report.checked["transcripts that differ"] += 1
             at = first_difference(held.items, given)
             self._fault("transcript", row, f"the provider holds another history from item {at} on")
 
@@ -202,7 +218,7 @@ class Judge:
         rid = self._response_id(row)
         if rid is None or row.kind == "compaction":
             if row.kind == "compaction":
-                self.had_resets.add(sent.session or "")
+                self.had_resets.add(sent.session)
             return
         self.sessions[rid] = (row.tenant, row.session)
         if row.reason is Reason.CLIENT_ANCHORED:
@@ -221,11 +237,11 @@ class Judge:
         self.oracle.answered(
             rid,
             headers=sent.headers,
-            session=sent.session or "",
+            session=sent.session,
             body=sent.fields,
             socket=sent.socket if leases else None,
         )
-        if sent.resets != self.resets:
+        if (row.tenant, sent.session, row.session) in self.resets[sent.resets :]:
             self.oracle.turns[-1].reset = True
 
     # --- why it went as it went ---------------------------------------------------------------
@@ -236,6 +252,10 @@ class Judge:
             if sent.previous is None:
                 self._fault("reason", row, f"{reason} without an anchor")
             return
+        if expected == "ok":
+            went_on = row.mode is not None and row.mode.incremental
+            self.report.checked["extendable chains"] += 1
+            self.report.checked["extended" if went_on else "left aside"] += 1
         if _FORCED.get(sent.fault or "") == (row.reason, row.fallback_reason):
             self.report.excused[reason] += expected == "ok"
             return
@@ -264,11 +284,13 @@ class Judge:
             return
         again = sent.fault in _FORCED  # and what had to be sent again was the whole
         if reason == "payload_too_large" and not again and not self._is_large(sent):
+            self.report.checked["left aside without need"] += 1
             self._fault("needless_full", row, "too large, though what is new is small")
             return
         if sent.aged or reason in self.regime.allowed:
             self.report.excused["connection_age" if sent.aged else reason] += 1
             return
+        self.report.checked["left aside without need"] += 1
         self._fault(
             "needless_full", row, f"{reason} ({row.fallback_reason}), though a chain was free"
         )
@@ -280,7 +302,7 @@ class Judge:
 
     def _explained(self, sent: Sent, row: TurnFacts) -> bool:
         reason = str(row.reason)
-        if reason == "epoch_reset" and (sent.session or "") in self.had_resets:
+        if reason == "epoch_reset" and sent.session in self.had_resets:
             return True  # the oracle does not know of resets that nothing has consumed yet
         if sent.expected.response_id in self.flawed:
             return True  # what was flawed counts for less than the oracle thinks

@@ -107,6 +107,9 @@ class LoopbackSockets:
         try:
             lane = self.core.open_connection(headers)
         except UpgradeRefused as refused:
+            if refused.action == "hang":
+                await asyncio.sleep(within)
+                raise ConnectFailed("timeout") from refused
             if refused.reply is None:
                 raise ConnectFailed("refused") from refused
             reply = refused.reply

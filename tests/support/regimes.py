@@ -9,7 +9,7 @@ from typing import Any
 
 from app.demo.provider import faults
 from app.demo.provider.core import Provider
-from app.demo.provider.faults import AbortUpgrade, RefuseUpgrade, RequestFault
+from app.demo.provider.faults import AbortUpgrade, HangUpgrade, RefuseUpgrade, RequestFault
 from engine.model import Policy
 from engine.sessions import Bounds
 from tests.support.provider import MODEL
@@ -102,7 +102,7 @@ def pause(regime: Regime, source: random.Random) -> float:
 def trouble(regime: Regime, core: Provider, source: random.Random) -> None:
     if regime.name == "troubled" and source.random() < 0.15:
         refusals = [RefuseUpgrade(status) for status in (401, 403, 404, 426, 429, 500, 503)]
-        core.faults.on_upgrade(source.choice([*refusals, AbortUpgrade()]))
+        core.faults.on_upgrade(source.choice([*refusals, AbortUpgrade(), HangUpgrade()]))
 
 
 FAULTS: tuple[tuple[str, Callable[[], tuple[RequestFault, ...]]], ...] = (
@@ -137,6 +137,9 @@ FAULTS: tuple[tuple[str, Callable[[], tuple[RequestFault, ...]]], ...] = (
     ("renamed", lambda: (faults.RenameTerminal(),)),
     ("slow_close", lambda: (faults.CloseAfterwards(1000),)),
     ("slow_abort", lambda: (faults.CloseAfterwards(None),)),
+    ("silent", lambda: (faults.silence(),)),
+    ("stalled", lambda: (faults.stall(after=1),)),
+    ("stalled", lambda: (faults.stall(after=-1),)),
     ("garbage", lambda: (faults.garbage(),)),
     ("extra_event", lambda: (faults.extra_event({"type": "response.unheard_of", "x": 1}),)),
 )

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import traceback
 from collections.abc import Callable, Collection
 
+from tests.support import virtual_time
 from tests.support.conversations import Conversations
 from tests.support.judge import Report
 
@@ -44,7 +44,7 @@ def run_seed(
         return run.report
 
     logging.getLogger("warmline.engine").setLevel(logging.CRITICAL)
-    return asyncio.run(go())
+    return virtual_time.run(go())
 
 
 def class_of(fault: str) -> str:

@@ -11,7 +11,9 @@ from typing import Any
 
 from tests.support.judge import Report
 
-COUNTED = ("modes", "reasons", "clients", "planted", "excused")
+COUNTED = (
+    "modes", "reasons", "outcomes", "clients", "continued", "checked", "planted", "excused",
+)  # fmt: skip
 KEPT_FAULTS = 200
 
 
@@ -43,7 +45,7 @@ class Totals:
             seeds=given["seeds"],
             turns=given["turns"],
             seconds=given["seconds"],
-            counts={name: Counter(given["counts"][name]) for name in COUNTED},
+            counts={name: Counter(given["counts"].get(name)) for name in COUNTED},
             turns_of_engine=Counter(given["turns_of_engine"]),
             faults=Counter(given["faults"]),
             found=given["found"],

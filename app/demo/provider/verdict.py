@@ -216,15 +216,17 @@ def _most_echoed(turns: Sequence[Turn], logical: Sequence[Any]) -> Turn | None:
         return len(taken)
 
     best, most = None, 0
-    for turn in turns:
+    for turn in reversed(turns):  # of equals the last
+        if sum(1 for item in turn.held.items if _made(item)) <= most:
+            continue  # it has no more to be echoed
         count = echoes(turn)
-        if count >= most and count > 0:
+        if count > most:
             best, most = turn, count
     return best
 
 
 def _made(item: Item) -> bool:
-    return item.made or made_by_model(strict(item.text))
+    return item.made or made_by_model(item.value)
 
 
 def _parting(held: Sequence[Item], logical: Sequence[Any]) -> int | None:
