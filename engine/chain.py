@@ -70,7 +70,8 @@ class Anchor:
 
     def cool(self, cause: ColdCause, reset_reason: str | None = None) -> None:
         """From now on no connection is known to hold this response as its latest."""
-        if self.cold is None or cause is ColdCause.EPOCH_RESET:
+        is_reset = cause is ColdCause.EPOCH_RESET and self.cold is not cause
+        if self.cold is None or is_reset:
             self.cold, self.chain = cause, None
             self.reset_reason = reset_reason
 
@@ -190,14 +191,19 @@ class Epoch:
     turns: int = 0
     pending: str | None = None
     """The reason of a reset that no turn has consumed yet; several pending ones are one."""
+    word: str | None = None
+    """The reason of the latest reset, be it consumed or not."""
+    resets: int = 0
+    """Counts resets, so that a turn in flight knows that one came between."""
 
     def next_turn(self) -> tuple[int, int]:
         """Number of the epoch, and of the turn in it, for a turn that would succeed now."""
         return (self.number, self.turns + 1) if self.pending is None else (self.number + 1, 1)
 
     def reset(self, reason: str) -> None:
+        """The first word stands (docs/decisions/0016), but for a compaction's: it cools nothing."""
         if self.pending in (None, EpochReason.COMPACTION):
-            self.pending = reason
+            self.pending = self.word = reason
 
     def commit(self, limit: int, *, consume: bool = True) -> bool:
         """A generation turn succeeded. True when it was the last one of a counted epoch.

@@ -150,7 +150,8 @@ class Driver:
             _log.error("turn %s could not be read: %s", call.turn_id, name_of(error))
             request = _read_alone(call.body)
         turn = Turn(call=call, request=request, scope=scope, kind=kind, session=call.session or "")
-        turn.resets = scope.resets
+        if call.session:
+            turn.resets = scope.epoch(call.session).resets
         return turn
 
     async def _answer(self, turn: Turn) -> Answer:

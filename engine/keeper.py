@@ -67,6 +67,7 @@ class Keeper:
             return False
         if turn.call.session is None:
             turn.session = anchor.session
+            turn.resets = turn.scope.epoch(turn.session).resets
         if anchor.stored or anchor.opaque:
             return False
         if anchor.flawed:
@@ -132,8 +133,8 @@ class Keeper:
         epoch = turn.scope.epoch(turn.session) if turn.session else Epoch()
         made = self.decide(turn, epoch)
         turn.plan, turn.session = made.plan, made.session
-        turn.resets = turn.scope.resets
-        turn.epoch = turn.scope.epoch(turn.session).next_turn()
+        mine = turn.scope.epoch(turn.session)
+        turn.resets, turn.epoch = mine.resets, mine.next_turn()
         turn.reason, turn.fallback = made.plan.reason, made.plan.fallback
 
     def lost_one(self, turn: Turn) -> None:
@@ -150,8 +151,9 @@ class Keeper:
         if turn.fold.response_id is not None:
             self.sessions.named_again(turn.fold.response_id, call.upstream.name)
         # A reset that came while the turn ran is for the next one, with the caller's reason.
-        overtaken = turn.resets != scope.resets
-        pending = scope.epoch(turn.session).pending if overtaken else None
+        epoch = scope.epoch(turn.session)
+        overtaken = turn.resets != epoch.resets
+        pending = epoch.pending if overtaken else None
         if chain is not None and (anchor is None or cold is not None):
             # The connection's latest response is one that nothing may hang on. What is wrong with
             # it is no fault of the former one, which it has superseded all the same.
@@ -182,7 +184,7 @@ class Keeper:
             if full:
                 self.close(self.sessions.reset(scope, turn.session, EpochReason.TURN_COUNT))
         if overtaken and anchor is not None:
-            why = pending or EpochReason.MANUAL
+            why = epoch.word or EpochReason.MANUAL
             if anchor.chain is not None:
                 self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, why)
             elif pending is not None or anchor.kept is not None:

@@ -44,8 +44,6 @@ class Scope:
     """The provider's sticky-routing token per client turn; never longer than the turn."""
     turns: int = 0
     """How many turns are under way: a scope in use is never forgotten."""
-    resets: int = 0
-    """Counts resets, so that a turn in flight knows that one came between."""
 
     def epoch(self, session: str) -> Epoch:
         epoch = self.epochs.setdefault(session, Epoch())
@@ -158,17 +156,18 @@ class Sessions:
 
         A busy chain stays; its turn finds the reset when it ends.
         """
-        scope.epoch(session).reset(reason)
-        scope.resets += 1
+        epoch = scope.epoch(session)
+        epoch.reset(reason)
+        epoch.resets += 1
         closing = []
         for chain in list(scope.chains.values()):
             if chain.state is ChainState.IDLE and _is_of(chain, session):
-                chain.cool(ColdCause.EPOCH_RESET, reason)
+                chain.cool(ColdCause.EPOCH_RESET, epoch.word)
                 del scope.chains[chain.id]
                 closing.append(chain)
         for anchor in scope.anchors.values():
             if anchor.session == session:
-                anchor.cool(ColdCause.EPOCH_RESET, reason)
+                anchor.cool(ColdCause.EPOCH_RESET, epoch.word)
         return closing
 
     def trim(self, scope: Scope) -> list[Chain]:

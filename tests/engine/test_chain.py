@@ -126,6 +126,7 @@ def test_the_first_cause_stays_but_a_reset_overrides_it():
     one.cool(ColdCause.EVICTED)
     assert one.cold is ColdCause.CLOSED
     one.cool(ColdCause.EPOCH_RESET, "manual")
+    one.cool(ColdCause.EPOCH_RESET, "summarize")
     assert (one.cold, one.reset_reason) == (ColdCause.EPOCH_RESET, "manual")
 
 
@@ -155,7 +156,11 @@ def test_several_pending_resets_are_one_and_a_callers_word_beats_compaction():
     epoch.reset("compaction")
     epoch.reset("summarize")
     epoch.reset("manual")
-    assert epoch.pending == "summarize"
+    assert (epoch.pending, epoch.word) == ("summarize", "summarize")
+    epoch.commit(0)
+    assert (epoch.pending, epoch.word) == (None, "summarize")
+    epoch.reset("manual")
+    assert epoch.word == "manual"
 
 
 TEXTS = st.lists(st.sampled_from("abc"), max_size=4)

@@ -83,7 +83,7 @@ def test_a_reset_cools_the_anchors_of_its_session_and_closes_idle_chains():
         ColdCause.EPOCH_RESET,
         None,
     )
-    assert (scope.resets, scope.epoch("s").pending, in_use.id in scope.chains) == (
+    assert (scope.epoch("s").resets, scope.epoch("s").pending, in_use.id in scope.chains) == (
         1,
         "manual",
         True,

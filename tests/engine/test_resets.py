@@ -1,0 +1,79 @@
+"""Epochs are reset by whoever asks, once, with the word that was given first (DESIGN 4.6)."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from app.demo.provider import faults
+from app.demo.provider.actions import Gate
+from engine.model import Mode, Policy, Reason
+from tests.support.first_turns import FIRST, after, stack, warm
+from tests.support.loopback import Stack
+
+
+def reset(s: Stack, reason: str) -> None:
+    s.driver.reset_epoch("tenant", "default", s.last.session, reason)
+
+
+def said(s: Stack) -> tuple:
+    return (s.last.mode, s.last.reason, s.last.epoch_reset_reason, s.last.epoch, s.last.epoch_turn)
+
+
+@pytest.mark.parametrize("continuation", ["websocket", "observe", "store"])
+async def test_several_resets_before_a_turn_are_one_with_the_first_ones_word(continuation):
+    s = stack(Policy(continuation=continuation, force_store=True))
+    body = await warm(s)
+    reset(s, "summarize")
+    reset(s, "manual")
+    await s.turn(body)
+    assert ("summarize", 2, 1) == said(s)[2:]
+
+
+async def test_a_reset_with_the_request_adds_nothing_to_one_that_is_pending():
+    s = stack()
+    body = await warm(s)
+    reset(s, "summarize")
+    await s.turn(body, epoch_reset="tidy")
+    assert (Mode.WS_FULL, Reason.EPOCH_RESET, "summarize", 2, 1) == said(s)
+
+
+async def test_a_reset_after_one_that_was_consumed_has_its_own_word():
+    s = stack()
+    body = await warm(s)
+    reset(s, "summarize")
+    events = await s.turn(body)
+    reset(s, "manual")
+    await s.turn(after(events, body))
+    assert (Mode.WS_FULL, Reason.EPOCH_RESET, "manual", 3, 1) == said(s)
+
+
+async def test_the_word_of_a_reset_holds_for_each_turn_that_it_overtook():
+    s = stack()
+    body = await warm(s)
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1))
+    slow = await s.answer(body)
+    reset(s, "summarize")
+    await s.turn(FIRST)
+    assert (Mode.WS_FULL, Reason.EPOCH_RESET, "summarize") == said(s)[:3]
+    gate.open()
+    events = [json.loads(event.data) async for event in slow]
+    await s.turn(after(events, body))
+    assert (Mode.WS_FULL, Reason.EPOCH_RESET, "summarize") == said(s)[:3]
+
+
+async def test_a_reset_of_one_unnamed_session_does_not_overtake_the_turns_of_another():
+    s = stack()
+    body = await warm(s, session=None)
+    aside = {**FIRST, "input": [{"role": "user", "content": "aside"}]}
+    await s.turn(aside, session=None)
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1))
+    slow = await s.answer(body, session=None)
+    reset(s, "summarize")
+    gate.open()
+    events = [json.loads(event.data) async for event in slow]
+    await s.turn(after(events, body), session=None)
+    assert (Mode.WS_INCREMENTAL, Reason.OK) == said(s)[:2]
