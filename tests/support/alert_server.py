@@ -75,7 +75,7 @@ def alerting(
             ready.set()
             await task
 
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         thread = threading.Thread(target=lambda: asyncio.run(run(listener)), daemon=True)

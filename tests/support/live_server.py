@@ -45,7 +45,7 @@ def serve(folder: Path, rows: Iterable[TurnRow] = (), *, token: str | None = Non
     """A server over a ledger in ``folder`` that holds ``rows``; stopped when the block ends."""
     site = open_site(folder, token=token)
     site.write(rows)
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         config = uvicorn.Config(site.app, log_level="warning", timeout_graceful_shutdown=1)

@@ -70,7 +70,7 @@ class Running:
 @asynccontextmanager
 async def running(config: Settings, *, clock: Clock | None = None) -> AsyncIterator[Running]:
     app = create_app(config, clock=clock)
-    with socket.socket() as listener:
+    with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
         server = uvicorn.Server(

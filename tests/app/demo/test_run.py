@@ -15,7 +15,7 @@ import aiohttp
 import pytest
 from openai import AsyncOpenAI
 
-from app.demo.run import greeting, running
+from app.demo.run import _listen, greeting, running
 from app.errors import AppError
 from app.main import create_app
 from tests.support.service import Running
@@ -133,6 +133,12 @@ async def test_a_port_that_is_taken_is_an_error_that_says_so():
         with pytest.raises(AppError, match=f"Port {port} cannot be used"):
             async with running(create_app, port=port):
                 pytest.fail("it started")
+
+
+def test_small_frames_are_sent_at_once():
+    """asyncio sees to that where the protocol of the socket is named, and only there."""
+    with _listen(0) as listener:
+        assert socket.IPPROTO_TCP == listener.proto
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
