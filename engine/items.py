@@ -167,15 +167,16 @@ def same_json(one: Any, other: Any) -> bool:
 
 
 def _id(value: dict[str, Any]) -> Any:
-    return value.get("id") or None
+    return value.get("id")
 
 
 def _plain_item(held: dict[str, Any], now: dict[str, Any]) -> Path | None:
-    ignored = {"metadata"} if _id(held) and _id(now) else {"metadata", "id"}
-    return _plain(
-        {key: value for key, value in held.items() if key not in ignored},
-        {key: value for key, value in now.items() if key not in ignored},
+    """As ``_plain``, but for the metadata; of their ids it is known that they do not differ."""
+    one, other = (
+        {key: value for key, value in item.items() if key not in ("metadata", "id")}
+        for item in (held, now)
     )
+    return _plain(one, other)
 
 
 def _plain(held: Any, now: Any) -> Path | None:

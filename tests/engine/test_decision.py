@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import digests
-from engine.chain import Anchor, Chain, ChainState, Epoch, HeldItem
+from engine.chain import Anchor, Chain, ChainState, Epoch, HeldItem, known, stage
 from engine.decision import Asker, decide, eligible
 from engine.model import ColdCause, Policy, Reason
-from engine.request import split
+from engine.request import own_copy, split
 
 KEY = b"k" * 32
 ASKER = Asker(socket=None, handshake=b"h", digest_key=KEY)
@@ -73,6 +73,34 @@ def test_the_longest_proven_prefix_comes_first_and_then_the_newest():
     asked = request(user("a"), said("b"), user("c"), said("d"), user("e"))
     made = plan([short, old, new], asked)
     assert made.candidates == (new.chain, old.chain, short.chain)
+    assert made.compared is new
+
+
+def held_as_a_body(*given, born, style=None):
+    """An anchor as a turn leaves it: one body, and the answer to it."""
+    asked = split(json.dumps({"model": "m", "input": list(given)}, separators=style).encode())
+    staged = stage(asked.items, own_copy(asked.fields), None)
+    held, digest = staged.baseline([], KEY)
+    one = Anchor(f"a{born}", f"r{born}", "s", staged.fields, held, digest, 1, born, held.size)
+    Chain(f"c{born}", "conn", b"h", 0.0, 0.0).commit(one, born)
+    return one
+
+
+def asked_after(anchors, *given, style=None):
+    body = json.dumps({"model": "m", "input": list(given)}, separators=style).encode()
+    return split(body, known(anchors))
+
+
+def test_the_first_is_found_by_reading_and_others_are_ranked_only_without():
+    short = held_as_a_body(user("a"), said("b"), born=1.0)
+    other = held_as_a_body(user("a"), said("b"), born=2.0, style=(", ", " : "))
+    first = held_as_a_body(user("a"), said("b"), user("c"), born=3.0)
+    asked = asked_after([short, other, first], user("a"), said("b"), user("c"), user("d"))
+    assert plan([short, other, first], asked).candidates == (first.chain, short.chain)
+    respelled = asked_after(
+        [first], user("a"), said("b"), user("c"), user("d"), style=(",  ", ":  ")
+    )
+    assert plan([first], respelled).candidates == (first.chain,)
 
 
 def test_without_any_anchor_there_is_no_baseline():
@@ -86,7 +114,8 @@ def test_changed_fields_are_named_and_the_evidence_holds_both():
     made = plan([one], asked)
     assert (made.reason, made.changed) == (Reason.NON_INPUT_FIELDS_CHANGED, ("model", "user"))
     assert (made.evidence.index, made.evidence.changed_fields) == (0, ("model", "user"))
-    assert made.candidates == ()
+    assert [detail["field"] for detail in made.evidence.field_details] == ["model", "user"]
+    assert (made.candidates, made.compared) == ((), one)
 
 
 def test_a_field_that_the_protocol_does_not_know_is_named_by_a_digest():
@@ -121,13 +150,27 @@ def test_a_shorter_history_is_a_mismatch_too():
 
 def test_an_empty_delta_continues_only_a_warm_up():
     asked = request(user("a"), said("b"))
-    assert plan([anchor(user("a"), said("b"))], asked).reason is Reason.EMPTY_DELTA
+    answered = anchor(user("a"), said("b"))
+    made = plan([answered], asked)
+    assert (made.reason, made.candidates, made.compared) == (Reason.EMPTY_DELTA, (), answered)
     assert plan([anchor(user("a"), said("b"), warmup=True)], asked).reason is Reason.OK
+
+
+def test_an_empty_delta_is_not_why_a_lost_warm_up_is_not_continued():
+    lost = anchor(user("a"), said("b"), live=False, warmup=True, cold=ColdCause.CLOSED)
+    made = plan([lost], request(user("a"), said("b")))
+    assert (made.reason, made.fallback) == (Reason.CONNECTION_LOST, "closed")
 
 
 def test_an_opaque_anchor_proves_nothing():
     assert plan([anchor(said("b"), opaque=True)], request(said("b"), user("c"))).candidates == ()
     assert plan([anchor(opaque=True)], request(user("c"))).reason is Reason.NO_BASELINE
+
+
+def test_an_opaque_anchor_explains_nothing():
+    opaque = anchor(said("b"), opaque=True)
+    made = plan([opaque], request(said("b"), user("c")), epoch=Epoch(pending="manual"))
+    assert (made.reason, made.compared) == (Reason.NO_BASELINE, None)
 
 
 ASKED = request(user("a"), said("b"), user("c"))
@@ -148,10 +191,13 @@ def test_a_leased_chain_is_continued_by_its_socket_only():
 
 
 def test_other_handshake_headers_need_another_connection():
-    made = plan([anchor(user("a"), said("b"))], ASKED, asker=Asker(None, b"x", KEY))
-    assert (made.reason, made.fallback, made.candidates) == (
-        Reason.CONNECTION_LOST, "handshake_changed", (),
-    )  # fmt: skip
+    free, mine = anchor(user("a"), said("b")), anchor(user("a"), said("b"))
+    mine.chain.leased_by = "mine"
+    for one, socket in ((free, None), (free, "mine"), (mine, "mine")):
+        made = plan([one], ASKED, asker=Asker(socket, b"x", KEY))
+        assert (made.reason, made.fallback, made.candidates, made.compared) == (
+            Reason.CONNECTION_LOST, "handshake_changed", (), one,
+        )  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -175,10 +221,11 @@ def test_a_reset_is_told_with_its_word():
     one = anchor(user("a"), said("b"))
     one.chain.cool(ColdCause.EPOCH_RESET, "summarize")
     made = plan([one], ASKED)
-    assert (made.reason, made.reset_reason, made.eligible) == (
+    assert (made.reason, made.reset_reason, made.eligible, made.compared) == (
         Reason.EPOCH_RESET,
         "summarize",
         False,
+        one,
     )
 
 
@@ -191,6 +238,7 @@ def test_a_request_that_echoes_nothing_after_a_reset(pending, known, reason):
     anchors = [anchor(user("a"), said("b"))] if known else []
     made = plan(anchors, request(user("x")), epoch=Epoch(pending=pending))
     assert made.reason is reason
+    assert made.reset_reason == (pending if reason is Reason.EPOCH_RESET else None)
 
 
 def test_a_request_is_compared_with_the_anchor_that_it_echoes_most():
@@ -227,11 +275,16 @@ def test_items_that_cannot_be_read_match_by_their_bytes_only():
     assert plan([held], other).candidates == ()
 
 
-@pytest.mark.parametrize("reason", [Reason.PREFIX_MISMATCH, Reason.OK, Reason.CHAIN_BUSY])
+NEVER_ELIGIBLE = {
+    "continuation_off", "client_anchored", "payload_too_large", "ws_rejected", "ws_unavailable",
+    "store_unsupported", "no_baseline", "epoch_reset",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("reason", Reason)
 def test_only_what_was_compared_was_eligible(reason):
-    assert eligible(reason, compared=True)
+    assert eligible(reason, compared=True) == (reason.value not in NEVER_ELIGIBLE)
     assert not eligible(reason, compared=False)
-    assert not eligible(Reason.EPOCH_RESET, compared=True)
 
 
 WORDS = st.lists(st.sampled_from("abc"), max_size=5)

@@ -30,6 +30,20 @@ def test_an_assistant_message_is_made_by_the_model_in_both_spellings():
     assert items.made_by_model({"role": "assistant", "content": "x"})
 
 
+@pytest.mark.parametrize(
+    "role", ["user", "assistant", "system", "developer", "tool", "critic", "discriminator"]
+)
+def test_the_kind_of_a_message_tells_its_role(role):
+    assert items.kind({"type": "message", "role": role}) == f"message:{role}"
+
+
+@pytest.mark.parametrize("role", [None, 5, ["user"], {"a": 1}])
+def test_a_message_whose_role_is_no_word_has_the_kind_of_its_type(role):
+    assert items.kind({"type": "message", "role": role}) == "message"
+    assert items.kind({"role": role}) == "unknown"
+    assert not items.made_by_model({"type": "message", "role": role})
+
+
 def test_a_kind_is_a_word_and_never_content():
     assert items.kind(USER) == "message:user"
     assert items.kind({"role": "assistant"}) == "message:assistant"

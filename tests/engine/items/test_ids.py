@@ -27,6 +27,13 @@ def test_an_equal_id_does_not_excuse_another_text():
     assert between(MESSAGE, other) == ("content", 0, "text")
 
 
+@pytest.mark.parametrize("model_made", [True, False])
+def test_different_ids_are_told_before_all_else(model_made):
+    one = {"type": "function_call_output", "call_id": "c", "output": "x", "id": "a"}
+    other = {**one, "output": "y", "id": "b"}
+    assert between(one, other, model_made=model_made) == ("id",)
+
+
 def test_different_ids_of_parts_are_a_difference_too():
     one = {**MESSAGE, "content": [{"type": "output_text", "text": "x", "id": "a"}]}
     two = {**MESSAGE, "content": [{"type": "output_text", "text": "x", "id": "b"}]}
@@ -36,5 +43,5 @@ def test_different_ids_of_parts_are_a_difference_too():
 def test_a_reference_is_its_id():
     held = {"type": "item_reference", "id": "msg_1"}
     assert same(held, dict(held), model_made=False)
-    assert not same(held, {"type": "item_reference"}, model_made=False)
-    assert not same(held, {"type": "item_reference"}, model_made=True)
+    for made in (True, False):
+        assert between(held, {"type": "item_reference"}, model_made=made) == ("id",)

@@ -35,9 +35,20 @@ def test_a_difference_of_plain_values_is_told_by_its_path():
     assert items.plain_difference(one, items.parse('{"a":[{"b":1}],"z":1}')) == ("z",)
 
 
+@pytest.mark.parametrize("made", [True, False])
+def test_the_place_that_is_told_is_the_first_in_what_is_held(made):
+    one, other = {"type": "t", "a": 1, "b": 1}, {"b": 2, "a": 2, "type": "t"}
+    assert items.difference(one, other, model_made=made) == ("a",)
+    assert items.difference([one], [other], model_made=made) == (0, "a")
+    assert items.plain_difference(one, other) == ("a",)
+
+
 def test_items_that_are_no_objects_are_compared_as_values():
     assert items.difference("a", "a", model_made=True) is None
-    assert items.difference("a", {}, model_made=True) == ()
+    for made in (True, False):
+        assert items.difference("a", {}, model_made=made) == ()
+        assert items.difference({"type": "t"}, "a", model_made=made) == ()
+        assert items.difference({"type": "t"}, ["type"], model_made=made) == ()
 
 
 def test_an_ambiguous_object_is_refused_at_any_depth():

@@ -43,3 +43,11 @@ def test_parts_that_are_no_objects_are_compared_as_they_are():
     assert same({**MESSAGE, "content": ["a"]}, {**MESSAGE, "content": ["a"]})
     assert between({**MESSAGE, "content": ["a"]}, {**MESSAGE, "content": ["b"]}) == ("content", 0)
     assert not same({**MESSAGE, "content": ["a"]}, MESSAGE)
+
+
+def test_a_part_that_lacks_what_the_model_reads_is_another():
+    text = {"type": "output_text", "text": "x"}
+    refusal = {"type": "refusal", "refusal": "no"}
+    for part, key in ((text, "type"), (text, "text"), (refusal, "type"), (refusal, "refusal")):
+        held = {**MESSAGE, "content": [part]}
+        assert between(held, {**held, "content": [without(part, key)]}) == ("content", 0, key)
