@@ -21,7 +21,7 @@ print(*lines("dev"), *project["build-system"]["requires"], "editables", sep="\n"
 endef
 export DEV_REQUIREMENTS
 
-.PHONY: help install demo serve migrate test check fix soak bench wheel-check lock clients
+.PHONY: help install demo serve migrate test check fix soak mutants bench wheel-check lock clients
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ SECONDS ?= 60
 
 soak: $(READY) ## Random conversations against the oracle: SECONDS=60 [JOBS=2] [FRESH=1] [SEED=17]
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(JOBS),--jobs $(JOBS)) $(if $(FRESH),--fresh) $(if $(SEED),--seed $(SEED))
+
+mutants: $(READY) ## Faults put into the engine, each of which a test has to notice: [FILES=engine/items.py] [FRESH=1]
+	PYTHONHASHSEED=0 $(BIN)/python -m tests.mutation --jobs $(JOBS) $(if $(FRESH),--fresh) $(FILES)
 
 bench: $(READY) ## Measure, as ratios in one run
 	$(BIN)/python -m benchmarks.decision

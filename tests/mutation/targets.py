@@ -1,0 +1,65 @@
+"""What is mutated, and the tests that have to notice: the nearest and fastest first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Target:
+    """A source file, or some functions of it, and the files or directories of tests for it."""
+
+    file: str
+    tests: tuple[str, ...]
+    functions: tuple[str, ...] = ()
+    """Only these, with what stands inside them; all if empty."""
+
+    @property
+    def module(self) -> str:
+        return self.file.removesuffix(".py").replace("/", ".")
+
+    @property
+    def path(self) -> Path:
+        return ROOT / self.file
+
+    def holds(self, function: str) -> bool:
+        return not self.functions or any(
+            function == name or function.startswith(f"{name}.") for name in self.functions
+        )
+
+
+def _tests(*names: str) -> tuple[str, ...]:
+    return tuple(f"tests/engine/{name}" for name in names)
+
+
+TARGETS = (
+    Target(
+        "engine/items.py",
+        _tests("test_items.py", "items", "test_echoes.py", "test_decision.py"),
+    ),
+    Target(
+        "engine/decision.py",
+        _tests("test_decision.py", "test_kept.py"),
+    ),
+    Target(
+        "engine/baseline.py",
+        _tests("test_baseline.py", "test_decision.py", "test_chain.py", "test_echoes.py"),
+    ),
+    Target("engine/echoes.py", _tests("test_echoes.py", "test_decision.py")),
+    Target("engine/kept.py", _tests("test_kept.py")),
+    Target("engine/model.py", _tests("test_decision.py"), ("NOT_ELIGIBLE",)),
+    Target(
+        "engine/request.py",
+        _tests("test_request.py", "test_decision.py"),
+        (
+            "_NOT_COMPARED", "_CACHE_OPTIONS_NOT_COMPARED", "changed_fields", "_same_field",
+            "_without_diagnostics", "own_copy",
+        ),
+    ),
+    Target("engine/chain.py", _tests("test_chain.py", "test_decision.py")),
+    Target("engine/spelling.py", _tests("test_spelling.py", "test_splitting.py", "test_baseline.py")),
+    Target("engine/splitting.py", _tests("test_splitting.py", "test_request.py")),
+)  # fmt: skip
