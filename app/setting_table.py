@@ -142,6 +142,9 @@ UPSTREAM_HELP: dict[str, str] = {
     "force_store": "With `store`: store also what the client asked not to store.",
     "tools": "`relaxed` continues although `tools` changed; every frame carries the current ones.",
     "one_model": "A connection serves only the model of its first turn.",
+    "diagnostics": "Ask the provider to compare each turn with the one before it; its word on the "
+    "cache is in `provider_miss_reason`. Adds `prompt_cache_options.comparison_response_id` to "
+    "requests for GPT-5.6 and later.",
     "max_frame_bytes": "A larger WebSocket frame goes over HTTP instead.",
     "connect_timeout": "Seconds to open a connection.",
     "first_event_timeout": "Seconds from the request to the first event.",

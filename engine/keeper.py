@@ -13,6 +13,7 @@ from typing import NamedTuple
 from engine import decision, digests, failures, handshake, kept
 from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
+from engine.diagnosis import Diagnosis
 from engine.health import Health, Storage
 from engine.model import ColdCause, EpochReason, Kind, Reason
 from engine.outcome import Ended
@@ -46,6 +47,7 @@ class Keeper:
         self.sessions = Sessions(bounds)
         self.health = Health()
         self.storage = Storage()
+        self.diagnosis = Diagnosis()
         self.connections: dict[str, Connection] = {}
 
     def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:

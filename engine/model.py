@@ -241,6 +241,8 @@ class Policy:
     tools: str = "strict"
     one_model: bool = False
     """A connection serves one model: a turn of another never goes over it, whatever it names."""
+    diagnostics: bool = False
+    """Ask the provider to compare each turn with its anchor's response (docs/decisions/0017)."""
     max_frame_bytes: int = 16_000_000
     """A larger frame goes over HTTP; the provider closes with 1009 from 16 MiB on."""
     connect_timeout: float = 15.0

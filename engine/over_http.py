@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine import failures, handshake, kept
+from engine import diagnosis, failures, handshake, kept
 from engine.chain import stage
 from engine.endings import Endings
 from engine.errors import ConnectFailed, ConnectionLost
@@ -48,7 +48,7 @@ class HttpSide:
         request, call = turn.understood, turn.call
         turn.reason, turn.fallback = reason, cause
         turn.chain, turn.extended, turn.fold = None, None, Fold()
-        turn.kept_chain, turn.stores = None, False
+        turn.kept_chain, turn.stores, turn.asks = None, False, False
         turn.staged = stage(request.items, own_copy(request.fields), None)
         turn.previous_response_id = None
         if turn.kind is Kind.WARMUP:
@@ -73,6 +73,9 @@ class HttpSide:
             try:
                 return await self._post_kept(turn)
             except Again as failed:
+                if failed.cause == diagnosis.REFUSED and not turn.gone:
+                    turn.fold = Fold()  # what the upstream keeps is as it was
+                    continue
                 self._keeper.abandon(turn, failed.cold)
                 refused = failed.cause == "refused"
                 if failed.reason is Reason.STORE_UNSUPPORTED and not refused:
@@ -96,7 +99,7 @@ class HttpSide:
 
     async def _post_kept(self, turn: Turn) -> Answer:
         given, extended = turn.understood, turn.extended
-        request = kept.storing(given)
+        request = kept.storing(self._keeper.diagnosis.ask(turn))
         proven = 0 if extended is None else len(extended.items)
         turn.staged = stage(given.items, own_copy(given.fields), extended)
         turn.previous_response_id = None if extended is None else extended.response_id
@@ -124,7 +127,7 @@ class HttpSide:
         turn.previous_response_id = named
         turn.items_sent = len(request.items) if request else None
         turn.session = turn.session or self._new_id("anon-")
-        turn.chain, turn.extended, turn.fold = None, None, Fold()
+        turn.chain, turn.extended, turn.fold, turn.asks = None, None, Fold(), False
         if request is not None and call.transport == "ws" and turn.kind is Kind.WARMUP:
             if named is None:
                 turn.staged = stage(request.items, own_copy(request.fields), None)
@@ -191,6 +194,9 @@ class HttpSide:
     def _judge(self, turn: Turn, status: int, body: bytes) -> None:
         """An error: send again with less, where what was added to the request is its cause."""
         continued = turn.extended is not None
+        if turn.asks and diagnosis.is_refusal(failures.read(body), status):
+            self._keeper.diagnosis.refused(turn)
+            raise Again(ColdCause.AFTER_CANCEL, Reason.CONNECTION_LOST, diagnosis.REFUSED)
         if continued and failures.read(body).remedy(continued=True) is Remedy.NOT_FOUND:
             raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
         asked = turn.stores and turn.understood.value("store") is not True

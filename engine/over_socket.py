@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from engine import closes, failures, handshake
+from engine import closes, diagnosis, failures, handshake
 from engine.chain import Chain, stage
 from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
 from engine.failures import Remedy
@@ -205,8 +205,9 @@ class SocketSide:
         raise OverHttp(Reason.WS_REJECTED, cause) from error
 
     async def _send(self, turn: Turn) -> Answer:
-        request, chain, extended = turn.understood, turn.chain, turn.extended
+        chain, extended = turn.chain, turn.extended
         assert chain is not None
+        request = self._keeper.diagnosis.ask(turn)
         connection = self._keeper.connections[chain.connection]
         proven = 0 if extended is None else len(extended.items)
         whole = extended is None and not turn.anchored
@@ -287,6 +288,9 @@ class SocketSide:
         failure = failures.read(data)
         # Without a staged transcript nobody knows the full input: there is nothing to send again.
         again = turn.staged is not None and not turn.observed
+        if turn.asks and diagnosis.is_refusal(failure):
+            self._keeper.diagnosis.refused(turn)
+            raise Again(ColdCause.AFTER_FAILED, Reason.CONNECTION_LOST, diagnosis.REFUSED)
         remedy = failure.remedy(continued=continued) if again else Remedy.RELAY
         if remedy is Remedy.NOT_FOUND:
             raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)

@@ -185,9 +185,7 @@ class Fold:
         self.usage = read_usage(_decode_any(fields.get("usage")))
         error = _decode_any(fields.get("error"))
         self.error = error if isinstance(error, dict) else None
-        diagnosis = _decode_any(fields.get("prompt_cache_diagnostics"))
-        if isinstance(diagnosis, dict) and isinstance(diagnosis.get("reason"), str):
-            self.miss_reason = diagnosis["reason"][:64]
+        self.miss_reason = _diagnosis(_decode_any(fields.get("prompt_cache_diagnostics")))
         try:
             self._terminal_output = [r.copy() for r in _list.decode(fields.get("output", _MISSING))]
         except (msgspec.MsgspecError, RecursionError):
@@ -240,6 +238,16 @@ def _decode_any(raw: Raw | None) -> Any:
         return _any.decode(raw)
     except (msgspec.MsgspecError, RecursionError):
         return None
+
+
+def _diagnosis(value: Any) -> str | None:
+    """The provider's word on the cache: why it was missed, else the type of its answer."""
+    if not isinstance(value, dict):
+        return None
+    for said in (value.get("reason"), value.get("type")):
+        if isinstance(said, str) and said:
+            return said[:64]
+    return None
 
 
 def _text(raw: Raw | None) -> str | None:

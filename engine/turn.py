@@ -104,6 +104,8 @@ class Turn:
     """What would have been done with an observed turn."""
     staged: Staged | None = None
     extended: Anchor | None = None
+    asks: bool | None = None
+    """What was sent last asks for a diagnosis (``diagnosis``); None: nothing was sent yet."""
     resets: int = 0
     epoch: tuple[int, int] | None = None
     mode: Mode | None = None

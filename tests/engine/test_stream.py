@@ -178,6 +178,28 @@ def test_what_the_response_says_of_itself_is_kept():
     assert (state.model, state.service_tier, state.miss_reason) == ("m", "flex", "x" * 64)
 
 
+@pytest.mark.parametrize(
+    ("diagnosis", "word"),
+    [
+        (
+            {"type": "cache_miss", "reason": "tools_changed", "cache_missed_tokens": 9},
+            "tools_changed",
+        ),
+        ({"type": "cache_miss", "reason": None}, "cache_miss"),
+        ({"type": "cache_hit"}, "cache_hit"),
+        ({"type": "comparison_response_not_found"}, "comparison_response_not_found"),
+        ({"type": "unavailable", "reason": ""}, "unavailable"),
+        ({"type": 5}, None),
+        ({}, None),
+        (None, None),
+    ],
+)
+def test_the_providers_word_on_the_cache_is_the_reason_of_a_miss_or_the_type_of_its_answer(
+    diagnosis, word
+):
+    assert word == fold(ended(prompt_cache_diagnostics=diagnosis)).miss_reason
+
+
 # --- events ----------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 from .items import Item
 from .parameters import writes_are_reported
@@ -31,6 +32,8 @@ class Prompt:
     blocks: tuple[bytes, ...]
     """Chained digests: block ``n`` stands for everything up to its end."""
     tokens: int
+    settings: tuple[tuple[str, bytes], ...] = ()
+    """Digests of what stands before the first item, by name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,23 +50,29 @@ def tokens_of(size: int) -> int:
 def render(credential: str, body: Json, items: Sequence[Item]) -> Prompt:
     reasoning = body.get("reasoning") or {}
     text = body.get("text") or {}
-    space = json.dumps(
-        [
-            credential,
-            body.get("prompt_cache_key"),
-            body.get("model"),
-            body.get("parallel_tool_calls"),
-            reasoning.get("effort"),
-            text.get("format"),
-            text.get("verbosity"),
-            body.get("service_tier"),
-        ]
-    )
-    head = json.dumps([body.get("tools") or [], body.get("instructions") or ""])
-    return _blocks(space.encode(), [head.encode(), *(item.rendered for item in items)])
+    apart = {
+        "model": body.get("model"),
+        "prompt_cache_key": body.get("prompt_cache_key"),
+        "service_tier": body.get("service_tier"),
+        "parallel_tool_calls": body.get("parallel_tool_calls"),
+        "reasoning_effort": reasoning.get("effort"),
+        "text_format": text.get("format"),
+        "text_verbosity": text.get("verbosity"),
+    }
+    shown = {"tools": body.get("tools") or [], "instructions": body.get("instructions") or ""}
+    space = json.dumps([credential, *apart.values()]).encode()
+    head = json.dumps(list(shown.values())).encode()
+    settings = tuple((name, _digest(value)) for name, value in (apart | shown).items())
+    return _blocks(space, [head, *(item.rendered for item in items)], settings)
 
 
-def _blocks(space: bytes, parts: Sequence[bytes]) -> Prompt:
+def _digest(value: Any) -> bytes:
+    return blake2b(json.dumps(value).encode(), digest_size=8).digest()
+
+
+def _blocks(
+    space: bytes, parts: Sequence[bytes], settings: tuple[tuple[str, bytes], ...]
+) -> Prompt:
     size = BLOCK * BYTES_PER_TOKEN
     whole = b"\n".join(parts)
     state = blake2b(digest_size=16)
@@ -71,7 +80,9 @@ def _blocks(space: bytes, parts: Sequence[bytes]) -> Prompt:
     for start in range(0, len(whole) - size + 1, size):
         state.update(whole[start : start + size])
         blocks.append(state.digest())
-    return Prompt(blake2b(space, digest_size=16).digest(), tuple(blocks), tokens_of(len(whole)))
+    return Prompt(
+        blake2b(space, digest_size=16).digest(), tuple(blocks), tokens_of(len(whole)), settings
+    )
 
 
 class PromptCache:

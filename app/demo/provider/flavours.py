@@ -25,6 +25,8 @@ class Flavour:
     """Takes ``stream_id``; otherwise one response at a time, unnamed."""
     any_failure_evicts: bool = False
     """A failed turn empties the connection's cache even if it did not name the response."""
+    cache_options: Literal["all", "new_models", "none"] = "all"
+    """For which models ``prompt_cache_options`` are taken."""
     websocket: bool = True
     """Takes upgrades; else they are refused with 426."""
     connection_seconds: float = 60 * MINUTE
@@ -63,8 +65,9 @@ FLAVOURS: dict[str, Flavour] = {
             stream_only=True,
             lists_terminal_output=False,
             private_events=True,
+            cache_options="none",
         ),
-        Flavour("azure", lanes=False, any_failure_evicts=True),
+        Flavour("azure", lanes=False, any_failure_evicts=True, cache_options="new_models"),
         Flavour("xai", lanes=False, any_failure_evicts=True, connection_seconds=25 * MINUTE),
         Flavour(
             "vercel",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from .cache import Prompt
 from .items import Item
 from .wire import Json
 
@@ -24,6 +25,8 @@ class Held:
     """Kept beyond the connection, because ``store`` was true or absent."""
     warmup: bool
     connection: str | None
+    prompt: Prompt | None = None
+    """As the cache was shown it."""
 
     @cached_property
     def transcript(self) -> list[Json]:
@@ -68,6 +71,11 @@ class Shelf:
         if held is None or not held.stored or held.credential != credential:
             return None
         return held
+
+    def prompt(self, response_id: str, credential: str) -> Prompt | None:
+        """Of any response of this customer's, stored or not: it is no content."""
+        held = self._held.get(response_id)
+        return held.prompt if held is not None and held.credential == credential else None
 
     def delete(self, response_id: str) -> None:
         del self._held[response_id]

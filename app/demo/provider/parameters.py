@@ -73,12 +73,13 @@ def check_parameters(body: Json, *, frame: bool, flavour: Flavour) -> None:
             code="mutually_exclusive_parameters",
             param="previous_response_id",
         )
-    if (
-        flavour.name == "azure"
-        and body.get("prompt_cache_options") is not None
-        and not writes_are_reported(str(body.get("model")))
-    ):
-        raise unknown_parameter("prompt_cache_options")
+    if body.get("prompt_cache_options") is not None:
+        if flavour.cache_options == "none":
+            raise ApiError("Unsupported parameter: prompt_cache_options")
+        if flavour.cache_options == "new_models" and not writes_are_reported(
+            str(body.get("model"))
+        ):
+            raise unknown_parameter("prompt_cache_options")
     metadata = body.get("client_metadata")
     if metadata is not None and not all(isinstance(v, str) for v in metadata.values()):
         raise invalid_type("client_metadata", "a map of strings")

@@ -66,8 +66,9 @@ def make_plan(
     flavour: Flavour,
     faults: Sequence[RequestFault],
     private: Sequence[Json] = (),
+    diagnosis: Json | None = None,
 ) -> Plan:
-    """``usage`` counts the output items that it is given."""
+    """``usage`` counts the output items that it is given. ``diagnosis``: where it was asked for."""
     incomplete = _last(faults, Incomplete)
     output = list(items)
     status, details = "completed", None
@@ -88,6 +89,8 @@ def make_plan(
     begun = response("in_progress", [], None)
     final = response(status, output, usage(output))
     final["incomplete_details"] = details
+    if diagnosis is not None:
+        final["prompt_cache_diagnostics"] = diagnosis
     last = dict(final)
     if not flavour.lists_terminal_output:
         last["output"] = []

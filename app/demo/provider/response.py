@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from .actions import Abort, Action, Close, Hang, Send, Step, Wait
 from .cache import Looked, Prompt, render
+from .diagnostics import asked_for, diagnose
 from .errors import ApiError
 from .faults import CloseAfterwards, Cut, ErrorFrame, Hold, HttpError, Insert, Pause, RequestFault
 from .held import Held
@@ -56,6 +57,8 @@ class Response:
         self.state = turn_state(attempt, core.new_id("ts"))
         self.interrupted = False
         self.lane: str | None = None
+        self.prompt: Prompt | None = None
+        self.compared = asked_for(attempt.body)
         self.last_event: Json | None = None
         """The terminal event or the error in its place, once it is about to be sent."""
 
@@ -65,7 +68,7 @@ class Response:
 
     def _look_up(self) -> tuple[Prompt, Looked]:
         body = self.attempt.body
-        prompt = render(self.credential, body, visible(self.transcript))
+        prompt = self.prompt = render(self.credential, body, visible(self.transcript))
         return prompt, self.core.cache.look_up(prompt, body, self.core.now())
 
     def plan(self, faults: Sequence[RequestFault]) -> tuple[Plan, float]:
@@ -80,6 +83,10 @@ class Response:
         def usage(output: Sequence[Json]) -> Json:
             return reply.usage or usage_of(model, prompt, looked, output)
 
+        diagnosis = None
+        if self.compared is not None:
+            before = self.core.shelf.prompt(self.compared, self.credential)
+            diagnosis = diagnose(model, before, prompt, looked)
         private: list[Json] = []
         if self.core.flavour.private_events and not self.http:
             private = private_events(model=model, state=self.state, warmup=self.warmup)
@@ -94,6 +101,7 @@ class Response:
             flavour=self.core.flavour,
             faults=faults,
             private=private,
+            diagnosis=diagnosis,
         )
         delay = self.core.latency.first_event(
             http=self.http,
@@ -269,6 +277,7 @@ class Response:
             stored=self.core.flavour.stores and body.get("store") is not False,
             warmup=self.warmup,
             connection=attempt.connection,
+            prompt=self.prompt,
         )
         self.core.shelf.put(held)
         if self.conversation is not None:
