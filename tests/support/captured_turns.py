@@ -2,7 +2,7 @@
 
 Per shape in ``tests/captures``: a title, a blank line, why what is full had to be, a blank line,
 and a row a turn: kind, mode, reason, items sent of all, session. Behind a reason stand what forced
-it, or the item at which the histories part. ``python -m tests.support.captured_turns`` prints the
+it, or the item at which the histories part; behind a session, its root if that is another. ``python -m tests.support.captured_turns`` prints the
 table of ``docs/clients.md``.
 """
 
@@ -239,9 +239,9 @@ TURNS = {
 
         warmup     ws_full        no_baseline 1/1 u1
         generation ws_incremental ok          3/4 u1
-        warmup     ws_full        no_baseline 1/1 u8
+        warmup     ws_full        no_baseline 1/1 u8<u1
         generation ws_incremental ok          1/6 u1
-        generation ws_incremental ok          3/4 u8
+        generation ws_incremental ok          3/4 u8<u1
     """,
     "codex_ws_unknown_item_breaks_chain": """
         Codex, WebSocket, an item that it does not know

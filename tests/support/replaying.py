@@ -136,7 +136,7 @@ class Replay:
 
 
 def told(rows: list[TurnRow]) -> list[list[str]]:
-    """Of each turn: kind, mode, reason, items sent of all, session.
+    """Of each turn: kind, mode, reason, items sent of all, session, of which root if of another.
 
     Behind the reason stand what forced it, or the item at which the histories part.
     """
@@ -146,6 +146,8 @@ def told(rows: list[TurnRow]) -> list[list[str]]:
         session = row.session or ""
         if session.startswith("anon-"):
             session = names.setdefault(session, f"anon{len(names) + 1}")
+        if row.root_session not in (None, row.session):
+            session += f"<{row.root_session}"
         why = str(row.reason)
         if row.reason == "prefix_mismatch":
             why += f"@{row.diverged_at}"

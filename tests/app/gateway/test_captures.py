@@ -103,6 +103,26 @@ def test_a_first_question_given_as_a_string_is_a_message_of_the_history(
     assert rows_of(expected) == turns_of(shape)[:2]
 
 
+def test_a_chain_that_another_socket_holds_is_left_to_it(
+    turns_of: Callable[[Json], list[list[str]]],
+) -> None:
+    """The process before is still there when the next one resumes: that goes on from its warm-up,
+    and the one after it from where that has come to."""
+    shape = load("codex_ws_exec_resume")
+    closes = [step for step in shape["steps"] if step["do"] == "close"]
+    shape["steps"].remove(closes[0])
+    expected = """
+        warmup     ws_full          no_baseline      1/1 u1
+        generation ws_incremental   ok               3/4 u1
+        generation ws_incremental   ok               1/8 u1
+        warmup     ws_full          no_baseline      1/1 u1
+        generation ws_incremental   ok               10/11 u1
+        warmup     ws_full          no_baseline      1/1 u1
+        generation ws_incremental   ok               1/13 u1
+    """
+    assert rows_of(expected) == turns_of(shape)
+
+
 def unnoticed(shape: Json) -> Json:
     """The upstream refuses a turn once, and the client has no cause to come again.
 
