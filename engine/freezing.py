@@ -15,6 +15,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 from engine import items
@@ -74,52 +75,129 @@ def cut(text: str, freeze: Keys) -> str:
 
     Every other text is as it was; so is one in which an object names a key twice.
     """
-    if not _may_name(text, freeze):
+    if not _looks_like_json(text) or _hint(tuple(freeze)).search(text) is None:
         return text
     return _but_for(text, _cuts(text, freeze, _DEPTH))
+
+
+def _looks_like_json(text: str) -> bool:
+    return text.lstrip(" \t\n\r")[:1] in ("{", "[")
 
 
 _SIMPLE = re.compile(r"[A-Za-z0-9_.:@$ -]+")
 
 
-def _may_name(text: str, freeze: Keys) -> bool:
-    """A key that needs no escapes stands there as it is, if it does not stand there in escapes."""
-    if text.lstrip(" \t\n\r")[:1] not in ("{", "["):
-        return False
-    return "\\u" in text or any(key in text or not _SIMPLE.fullmatch(key) for key in freeze)
+@lru_cache(maxsize=64)
+def _hint(freeze: tuple[str, ...]) -> re.Pattern[str]:
+    """Found in every string that names one of the keys; a key in escapes has a backslash and u."""
+    if all(map(_SIMPLE.fullmatch, freeze)):
+        return re.compile("|".join((*map(re.escape, freeze), r"\\u")))
+    return re.compile('"')
 
 
 def _but_for(text: str, spans: list[tuple[int, int]]) -> str:
     pieces, at = list[str](), 0
-    for start, end in sorted(spans):
+    for start, end in spans:
         pieces.append(text[at:start])
         at = end
     return "".join((*pieces, text[at:]))
 
 
-_TOKEN = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{}\[\],:]|[^\s{}\[\],:"]+', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _UNIT = re.compile(
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]",
     re.DOTALL,
 )
 """What one character of a string may be spelled as."""
+_SPACE = re.compile(r"[ \t\n\r]*+")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    if len({key for key, _ in pairs}) < len(pairs):
+        raise items.AmbiguousJSON
+
+
+_check = json.JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str).decode
+_skip_value = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
 
 
 def _cuts(text: str, freeze: Keys, depth: int) -> list[tuple[int, int]]:
     """What is to be cut out of a text, as offsets [start, end); nothing where it is no JSON."""
     try:
-        items.parse(text)  # which also finds keys that stand twice
-        return _Reader(text, freeze, depth).spans()
+        _check(text)
+        return [*_runs(text, freeze, depth)]
     except (ValueError, RecursionError):
         return []
 
 
+def _runs(text: str, freeze: Keys, depth: int) -> Iterator[tuple[int, int]]:
+    """One pass over a text that is known to be JSON, from one string that matters to the next."""
+    at, hint = 0, _hint(tuple(freeze))
+    while (found := hint.search(text, at)) is not None:
+        token = _string_at(text, at, found.start())
+        if token is None:
+            at = found.end()
+            continue
+        at, literal = token.end(), token[0]
+        colon = _space(text, at)
+        if text[colon : colon + 1] != ":":
+            start = token.start()
+            cuts = _cuts_inside(literal, freeze, depth - 1)
+            yield from ((start + one, start + other) for one, other in cuts)
+        elif _string(literal) in freeze:
+            at = _end_of_run(text, colon, freeze)
+            yield _around(text, token.start(), at)
+
+
+def _string_at(text: str, outside: int, place: int) -> re.Match[str] | None:
+    """The string that a place is in; ``outside`` is a place before it that is in none."""
+    before = text[outside:place]
+    if "\\" not in before:
+        quotes = before.count('"')
+        start = outside + before.rindex('"') if quotes % 2 else place
+        return _STRING.match(text, start)
+    token = next((one for one in _STRING.finditer(text, outside) if one.end() > place), None)
+    return token if token is not None and token.start() <= place else None
+
+
+def _end_of_run(text: str, colon: int, freeze: Keys) -> int:
+    """Where the last of the members ends that stand there side by side and are all frozen."""
+    while True:
+        _, end = _skip_value(text, _space(text, colon + 1))
+        comma = _space(text, end)
+        key = _STRING.match(text, _space(text, comma + 1)) if text[comma] == "," else None
+        if key is None or _string(key[0]) not in freeze:
+            return end
+        colon = _space(text, key.end())
+
+
+def _around(text: str, start: int, end: int) -> tuple[int, int]:
+    """What goes with these members: a comma and the blanks at it, or all that is in the object."""
+    before, behind = _space_back(text, start), _space(text, end)
+    if text[before - 1] == ",":
+        return _space_back(text, before - 1), end
+    # The first member that stays takes the place of those before it.
+    return (before, behind) if text[behind] == "}" else (start, _space(text, behind + 1))
+
+
+def _space(text: str, at: int) -> int:
+    """Where the next thing stands that is not blank."""
+    found = _SPACE.match(text, at)
+    return at if found is None else found.end()
+
+
+def _space_back(text: str, at: int) -> int:
+    while text[at - 1] in " \t\n\r":
+        at -= 1
+    return at
+
+
 def _cuts_inside(literal: str, freeze: Keys, depth: int) -> list[tuple[int, int]]:
     """The same for the text of a string literal; offsets count from its opening quote."""
-    text = _string(literal)
-    if depth == 0 or not _may_name(text, freeze):
+    if depth == 0:
         return []
-    spans = _cuts(text, freeze, depth)
+    text = _string(literal)
+    spans = _cuts(text, freeze, depth) if _looks_like_json(text) else []
     if not spans or len(text) == len(literal) - 2:
         return [(start + 1, end + 1) for start, end in spans]
     places = [unit.start() for unit in _UNIT.finditer(literal, 1, len(literal) - 1)]
@@ -129,61 +207,3 @@ def _cuts_inside(literal: str, freeze: Keys, depth: int) -> list[tuple[int, int]
 
 def _string(literal: str) -> str:
     return json.loads(literal) if "\\" in literal else literal[1:-1]
-
-
-class _Reader:
-    """One pass over a text that is known to be JSON."""
-
-    def __init__(self, text: str, freeze: Keys, depth: int) -> None:
-        self._text, self._freeze, self._depth = text, freeze, depth
-        self._tokens: Iterator[re.Match[str]] = _TOKEN.finditer(text)
-        self._spans: list[tuple[int, int]] = []
-
-    def spans(self) -> list[tuple[int, int]]:
-        self._value(next(self._tokens))
-        return self._spans
-
-    def _value(self, token: re.Match[str]) -> int:
-        """Read the value that begins with this token; where it ends."""
-        match self._text[token.start()]:
-            case "{":
-                return self._object(token.end())
-            case "[":
-                return self._list()
-            case '"':
-                at, found = token.start(), _cuts_inside(token[0], self._freeze, self._depth - 1)
-                self._spans.extend((at + start, at + end) for start, end in found)
-        return token.end()
-
-    def _list(self) -> int:
-        while (token := next(self._tokens))[0] != "]":
-            if token[0] != ",":
-                self._value(token)
-        return token.end()
-
-    def _object(self, opened: int) -> int:
-        ends, starts, frozen = [opened], list[int](), list[bool]()
-        while (token := next(self._tokens))[0] != "}":
-            if token[0] == ",":
-                continue
-            key = _string(token[0])
-            next(self._tokens)  # the colon
-            before = len(self._spans)
-            starts.append(token.start())
-            ends.append(self._value(next(self._tokens)))
-            frozen.append(key in self._freeze)
-            if frozen[-1]:
-                del self._spans[before:]
-        if frozen and all(frozen):
-            self._spans.append((opened, token.start()))
-            return token.end()
-        # The first member that stays takes the place of those before it; the comma goes with them.
-        first = frozen.index(False) if frozen else 0
-        if first:
-            self._spans.append((starts[0], starts[first]))
-        self._spans.extend(
-            (ends[number], ends[number + 1])
-            for number in range(first, len(frozen))
-            if frozen[number]
-        )
-        return token.end()

@@ -174,6 +174,20 @@ def test_any_other_difference_is_one_and_is_told_where_it_is(name):
     assert where == difference(held, now)
 
 
+@pytest.mark.parametrize(
+    "text", ['{"a":"\\n","b":true}', '{"b":true,"a":1}', '{"true":1}', '["true"]']
+)
+def test_a_word_that_is_a_key_only_elsewhere_is_none(text):
+    assert written_without(("true",), text) == freezing.cut(text, ("true",))
+
+
+def test_a_large_text_is_cut_in_one_pass():
+    """A pass that went back to the beginning for each member would take minutes."""
+    rows = [{"n": n, "_meta": n, "s": "a\n"} for n in range(10_000)]
+    left = [{"n": n, "s": "a\n"} for n in range(10_000)]
+    assert json.dumps(left, indent=1) == freezing.cut(json.dumps(rows, indent=1), KEYS)
+
+
 def test_several_keys_may_be_frozen_and_any_text_may_be_a_key():
     odd = ('say "when"', "étape", "a/b", "_meta")
     held = gave(text(ok=1, **dict.fromkeys(odd, 1)))
@@ -197,9 +211,7 @@ def test_a_nested_difference_is_told_in_what_is_left():
     )
 
 
-@pytest.mark.parametrize(
-    ("deep", "where"), [(100, None), (900, ("output",)), (50_000, ("output",))]
-)
+@pytest.mark.parametrize(("deep", "where"), [(100, None), (50_000, ("output",))])
 def test_a_text_nested_too_deeply_to_be_read_is_as_it_is(deep, where):
     nested = '{"_meta":%d,"a":' + "[" * deep + "]" * deep + "}"
     one, other = (json.dumps(gave(nested % number)) for number in (1, 2))
@@ -282,7 +294,7 @@ def test_the_engine_and_the_oracle_call_the_same_items_the_same(data: st.DataObj
     difference(held, now, data.draw(st.sampled_from([KEYS, ("a", "_meta"), ("étape", 'q"'), ()])))
 
 
-@given(values(), st.sampled_from([KEYS, ("a",), ("étape", 'q"', "\\")]), SHAPES)
+@given(values(), st.sampled_from([KEYS, ("a",), ("étape", 'q"', "\\"), ("true", "1")]), SHAPES)
 def test_what_is_left_of_a_text_is_what_the_oracle_leaves(value, keys, shape):
     spelled = json.dumps(value, **shape)
     left = freezing.cut(spelled, keys)
