@@ -68,7 +68,7 @@ def without(item: Json, *names: str) -> Json:
 
 
 def part(**more: Any) -> list[Json]:
-    """The one part of the message, bare as Codex writes it, and changed."""
+    """The one part of the message, bare, with what is given."""
     return [{"type": "output_text", "text": "Run it.", **more}]
 
 
@@ -114,7 +114,7 @@ ROWS = {
     "annotations and logprobs": Row(
         {**MESSAGE, "content": [text(annotations=[{"type": "url_citation"}], logprobs=[{"t": 1}])]},
         {
-            "Codex drops both": {**MESSAGE, "content": part()},
+            "dropped": {**MESSAGE, "content": part()},
             "pi drops logprobs": {**MESSAGE, "content": part(annotations=[])},
             "null": {**MESSAGE, "content": part(annotations=None, logprobs=None)},
         },
