@@ -208,7 +208,7 @@ def _spelled_out(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def _projected(held: dict[str, Any], now: dict[str, Any]) -> Path | None:
-    for key in (*held, *(key for key in now if key not in held)):
+    for key in held | now:
         if key in _REGENERATED:
             continue
         one, other = held.get(key), now.get(key)
@@ -258,7 +258,7 @@ def _parts(held: list[Any], now: list[Any]) -> Path | None:
 def _without_nulls(held: Any, now: Any) -> Path | None:
     """As ``_plain``, with null and absent as one."""
     if isinstance(held, dict) and isinstance(now, dict):
-        for key in (*held, *(key for key in now if key not in held)):
+        for key in held | now:
             if (where := _without_nulls(held.get(key), now.get(key))) is not None:
                 return (key, *where)
         return None

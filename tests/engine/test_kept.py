@@ -22,7 +22,7 @@ def request(*items, **fields):
     return split(json.dumps({"model": MODEL, **fields, "input": list(items)}).encode())
 
 
-def anchor(*items, born=1.0, keeps=True, cold=None, **fields):
+def anchor(*items, born=1.0, keeps=True, cold=None, account=(), **fields):
     before = request(*items, **fields)
     held, digest = stage(before.items[:-1], own_copy(before.fields), None).baseline(
         before.items[-1:], b"k"
@@ -37,13 +37,14 @@ def anchor(*items, born=1.0, keeps=True, cold=None, **fields):
         epoch=1,
         born=born,
         size=0,
-        kept=KeptChain("ch") if keeps else None,
+        kept=KeptChain("ch", account=account) if keeps else None,
         cold=cold,
     )
 
 
-def decide(anchors, turn, policy=None):
-    return kept.decide(anchors, turn, policy or Policy(continuation="store"), Epoch(), ASKER)
+def decide(anchors, turn, policy=None, **account):
+    policy = policy or Policy(continuation="store")
+    return kept.decide(anchors, turn, policy, Epoch(), ASKER, **account)
 
 
 @pytest.mark.parametrize(
@@ -123,6 +124,38 @@ def test_nothing_new_is_no_continuation_and_an_edit_is_a_mismatch():
     assert Reason.NO_BASELINE is decide([], edited).reason
 
 
+MINE, OTHERS = (("openai-organization", "mine"),), (("openai-organization", "other"),)
+
+
+def test_what_is_kept_for_one_account_is_hung_on_by_that_one_only():
+    one = anchor(user("a"), ANSWER, account=MINE)
+    turn = request(user("a"), ANSWER, user("b"))
+    assert (Reason.OK, one) == (
+        (plan := decide([one], turn, account=MINE)).reason,
+        plan.compared,
+    )
+    for other in ({}, {"account": OTHERS}):
+        plan = decide([one], turn, **other)
+        assert (Reason.CONNECTION_LOST, "handshake_changed", one, ()) == (
+            plan.reason, plan.fallback, plan.compared, plan.candidates,
+        )  # fmt: skip
+
+
+def test_changed_tools_hang_on_a_kept_response_only_when_relaxed():
+    one = anchor(user("a"), ANSWER, tools=[1])
+    turn = request(user("a"), ANSWER, user("b"), tools=[2])
+    assert Reason.NON_INPUT_FIELDS_CHANGED is decide([one], turn).reason
+    assert Reason.OK is decide([one], turn, Policy(continuation="store", tools="relaxed")).reason
+
+
+def test_a_candidate_that_does_not_match_leaves_the_next_one_to_be_tried():
+    longer = anchor(user("a"), ANSWER, user("x"), {**ANSWER, "id": "m2"}, born=3.0)
+    shorter = anchor(user("a"), ANSWER)
+    turn = request(user("a"), ANSWER, user("b"), user("c"), user("d"))
+    plan = decide([shorter, longer], turn)
+    assert (Reason.OK, shorter, ()) == (plan.reason, plan.compared, plan.candidates)
+
+
 @pytest.mark.parametrize(
     ("response", "expected"),
     [
@@ -156,6 +189,10 @@ def test_what_an_answer_hangs_on_is_read_from_its_first_event_or_its_body():
         (400, b'{"error":{"message":"no","param":"store"}}', True),
         (400, b'{"detail":"Store must be set to false"}', True),
         (403, b"Zero retention: store is not allowed.", True),
+        (404, b"store", True),
+        (422, b"STORE", True),
+        (422, b" " * 4_091 + b"store", True),
+        (422, b" " * 5_000 + b"store", False),
         (400, b'{"error":{"message":"restore the backup"}}', False),
         (429, b'{"error":{"param":"store"}}', False),
         (500, b"store", False),

@@ -47,6 +47,7 @@ _COMPUTED: Mapping[type[ast.operator], type[ast.operator]] = {
 }
 _TWINS = {"min": "max", "any": "all", "startswith": "endswith", "keys": "values"}
 _TWIN_OF = {**_TWINS, **{other: name for name, other in _TWINS.items()}}
+_SYMMETRIC = {"min", "max"}
 _NOT_UNWRAPPED = {"isinstance", "len", "range", "frozenset", "ref", "cast"}
 
 
@@ -163,7 +164,7 @@ def _called(node: ast.Call) -> Iterator[Variant]:
         yield Variant(node.func.value)
     elif node.args and name not in _NOT_UNWRAPPED and not isinstance(node.args[0], ast.Starred):
         yield Variant(node.args[0])
-    args = node.args
+    args = node.args if name not in _SYMMETRIC else []
     for place in range(len(args) - 1):
         if ast.dump(args[place]) != ast.dump(args[place + 1]):
             swapped = [*args[:place], args[place + 1], args[place], *args[place + 2 :]]
@@ -171,6 +172,8 @@ def _called(node: ast.Call) -> Iterator[Variant]:
     if len(args) > 1:
         yield Variant(_with(node, args=args[:-1]))
     for place, keyword in enumerate(node.keywords):
+        if keyword.arg == "strict" and ast.unparse(keyword.value) == "False":
+            continue  # what it is without
         rest = node.keywords[:place] + node.keywords[place + 1 :]
         yield Variant(_with(node, keywords=rest), part=ast.unparse(keyword))
 

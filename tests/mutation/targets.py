@@ -38,7 +38,7 @@ def _tests(*names: str) -> tuple[str, ...]:
 TARGETS = (
     Target(
         "engine/items.py",
-        _tests("test_items.py", "items", "test_echoes.py", "test_decision.py"),
+        _tests("test_items.py", "items", "test_decision.py"),
     ),
     Target(
         "engine/decision.py",

@@ -37,10 +37,27 @@ def test_a_difference_of_plain_values_is_told_by_its_path():
 
 @pytest.mark.parametrize("made", [True, False])
 def test_the_place_that_is_told_is_the_first_in_what_is_held(made):
-    one, other = {"type": "t", "a": 1, "b": 1}, {"b": 2, "a": 2, "type": "t"}
+    one, other = {"type": "t", "a": "x", "b": "x"}, {"b": "y", "a": "y", "type": "t"}
     assert items.difference(one, other, model_made=made) == ("a",)
     assert items.difference([one], [other], model_made=made) == (0, "a")
     assert items.plain_difference(one, other) == ("a",)
+    search = {"type": "web_search_call"}
+    held, now = {**search, "action": one}, {**search, "action": other}
+    assert items.difference(held, now, model_made=made) == ("action", "a")
+
+
+@pytest.mark.parametrize("made", [True, False])
+@pytest.mark.parametrize("key", ["action", "arguments", "content", "unknown"])
+def test_so_it_is_inside_of_objects_and_lists(key, made):
+    one, other = {"a": "x", "b": "x"}, {"b": "y", "a": "y"}
+    for held, now, path in (
+        (one, other, ("a",)),
+        ([one], [other], (0, "a")),
+        ([[one]], [[other]], (0, 0, "a")),
+        ({"k": [[one]]}, {"k": [[other]]}, ("k", 0, 0, "a")),
+    ):
+        where = items.difference({"type": "t", key: held}, {"type": "t", key: now}, model_made=made)
+        assert where == (key, *path)
 
 
 def test_items_that_are_no_objects_are_compared_as_values():

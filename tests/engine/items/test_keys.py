@@ -23,6 +23,14 @@ def test_it_is_not_ignored_in_an_item_of_the_client(key):
     assert same(held, USER, model_made=False) == (key == "metadata")
 
 
+@pytest.mark.parametrize("key", REGENERATED)
+def test_it_is_ignored_in_parts_of_a_content_and_nowhere_else(key):
+    for name, equal in (("content", True), ("summary", True), ("output", False), ("tools", False)):
+        held = {"type": "function_call_output", name: [{"type": "t", key: "one"}]}
+        assert same(held, {**held, name: [{"type": "t"}]}) == equal
+        assert same(held, {**held, name: [{"type": "t", key: "two"}]}) == equal
+
+
 def test_metadata_of_items_is_ignored_wherever_they_come_from():
     assert same({**USER, "metadata": {"k": "v"}}, USER, model_made=False)
     assert same({**USER, "metadata": {"k": "v"}}, {**USER, "metadata": 1}, model_made=False)
@@ -32,6 +40,7 @@ def test_metadata_of_items_is_ignored_wherever_they_come_from():
 
 def test_an_unknown_key_is_ignored_only_where_one_side_lacks_it():
     assert same({**MESSAGE, "future": {"a": 1}}, MESSAGE)
+    assert same({"future": {"a": 1}, **MESSAGE}, MESSAGE)
     assert between({**MESSAGE, "future": 1}, {**MESSAGE, "future": 2}) == ("future",)
     part = {"type": "output_text", "text": "x", "extra": 5}
     assert same({**MESSAGE, "content": [part]}, MESSAGE)

@@ -8,6 +8,7 @@ from tests.support.items import MESSAGE, REASONING, USER, between, same, without
 def test_the_short_and_the_long_spelling_of_a_message_are_one():
     assert same(MESSAGE, {"role": "assistant", "content": "x"})
     assert same(MESSAGE, {"type": None, "role": "assistant", "content": "x"})
+    assert same(MESSAGE, {"type": "message", "role": "assistant", "content": "x"})
     assert same(MESSAGE, {"role": "assistant", "content": [{"text": "x", "type": "output_text"}]})
 
 
