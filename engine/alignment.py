@@ -8,14 +8,17 @@ from dataclasses import dataclass
 
 from msgspec import Raw
 
-from engine import items
+from engine import freezing, items
 from engine.chain import HeldItem
+from engine.freezing import Keys
+from engine.held import Digested
 
 LOOK_AHEAD = 256
 """How many items are searched where each has to be read to be known again in another spelling."""
 _LONGEST = 1 << 18
 """Bytes of an item that is read for that."""
 _CANDIDATES = 32
+_OUTPUT = b"_output"
 _NOTHING, _UNREAD = b"", b"-"
 """Keys that equal none of the other side: of the request, and of the baseline."""
 
@@ -34,35 +37,66 @@ class Alignment:
     """What stands there are the same items in another order."""
 
 
-def align(before: Sequence[HeldItem], now: Sequence[Raw]) -> Alignment:
+def align(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = ()) -> Alignment:
     """Both begin with the first item that differs; neither is empty."""
-    if (found := _spelled_alike(before, now) or _spelled_anew(before, now)) is not None:
+    found = _spelled_alike(before, now, freeze) or _spelled_anew(before, now, freeze)
+    if found is not None:
         return found
     return Alignment(len(before), 0, met=False)
 
 
-def _spelled_alike(before: Sequence[HeldItem], now: Sequence[Raw]) -> Alignment | None:
-    """By the bytes, which costs no reading: most clients send an item again as they sent it."""
-    held = [hash(bytes(item.echo)) for item in before]
-    return _Sides(before, now, held, [hash(bytes(raw)) for raw in now]).alignment()
+def _spelled_alike(
+    before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys
+) -> Alignment | None:
+    """By the bytes, which costs no reading: most clients send an item again as they sent it.
+
+    Only what a policy ignores in outputs has to be taken out of them first.
+    """
+    held: list[Hashable]
+    sent: list[Hashable]
+    digested = next((item for item in before if isinstance(item, Digested)), None)
+    if digested is None:
+        held = [_spelling(item.echo, freeze, n) for n, item in enumerate(before)]
+        sent = [_spelling(raw, freeze, n) for n, raw in enumerate(now)]
+    else:
+        of = digested.digest_of
+        held = [i.digest if isinstance(i, Digested) else of(i.echo) for i in before]
+        sent = [of(raw) for raw in now]
+    return _Sides(before, now, held, sent, freeze).alignment()
 
 
-def _spelled_anew(before: Sequence[HeldItem], now: Sequence[Raw]) -> Alignment | None:
+def _spelling(raw: Raw, freeze: Keys, place: int) -> Hashable:
+    text = bytes(raw)
+    if freeze and place < LOOK_AHEAD and _OUTPUT in text and (seen := _digest(raw, freeze)):
+        return seen
+    return hash(text)
+
+
+def _spelled_anew(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys) -> Alignment | None:
     first, second = before[:LOOK_AHEAD], now[:LOOK_AHEAD]
-    held = [_UNREAD if _is_long(item.held) else item.echo_key[0] for item in first]
-    sent = [_digest(raw) for raw in second]
-    return _Sides(before, now, held, sent).alignment()
+    held = [_UNREAD if _is_unread(item) else _key_of(item, freeze) for item in first]
+    sent = [_digest(raw, freeze) for raw in second]
+    return _Sides(before, now, held, sent, freeze).alignment()
+
+
+def _is_unread(item: HeldItem) -> bool:
+    return not item.is_whole or _is_long(item.held)
+
+
+def _key_of(item: HeldItem, freeze: Keys) -> bytes:
+    # What the item knows of itself takes no account of a policy.
+    return _digest(item.held, freeze) or _UNREAD if freeze else item.echo_key[0]
 
 
 def _is_long(raw: Raw) -> bool:
     return len(memoryview(raw)) > _LONGEST
 
 
-def _digest(raw: Raw) -> bytes:
+def _digest(raw: Raw, freeze: Keys) -> bytes:
     if _is_long(raw):
         return _NOTHING
     try:
-        return items.echo_key(items.parse(raw))[0]
+        return items.echo_key(freezing.seen(items.parse(raw), freeze))[0]
     except (ValueError, RecursionError):
         return _NOTHING
 
@@ -74,6 +108,7 @@ class _Sides:
     held: Sequence[Hashable]
     """What each item of the baseline is looked up by; of the first ones at least."""
     sent: Sequence[Hashable]
+    freeze: Keys
 
     def alignment(self) -> Alignment | None:
         """None where no item is found on the other side."""
@@ -88,7 +123,7 @@ class _Sides:
         return Alignment(i, j, further=further, reordered=further and self._swapped())
 
     def _equal(self, i: int, j: int) -> bool:
-        return self.before[i].difference(self.now[j]) is None
+        return self.before[i].difference(self.now[j], self.freeze) is None
 
     def _goes_on(self, i: int, j: int) -> bool:
         """Whether from here on the request repeats the baseline to its end."""

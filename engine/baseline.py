@@ -1,151 +1,46 @@
-"""What the provider holds after a turn, kept as the client's bytes and what differs from them."""
+"""What the provider holds after a turn, kept as the client's bytes and what differs from them.
+
+Beyond the byte budget a baseline is condensed: of the items that the client has spelled only
+digests stay (``engine.condensed``, where the rule stands by which those prove).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import ne
-from typing import NamedTuple, overload
+from typing import overload
 from weakref import ReferenceType, ref
 
 from msgspec import Raw
 
-from engine import items
+from engine.condensed import Condensed, Entry
+from engine.errors import NotKept
+from engine.freezing import Keys
+from engine.held import AS_SPELLED, Digested, HeldItem, Odd
 from engine.spelling import Items, Spelling
-from engine.splitting import Fields, names_a_key_twice, object_of
 
-_TEXT = Raw(b'""')
-
-
-class HeldItem:
-    """One item that the provider holds, and the client's latest proven spelling of it.
-
-    Both are kept: equality under the projection is not transitive (an item without an id equals
-    two with different ids), so that a new spelling has to be measured against what is held.
-    """
-
-    __slots__ = ("_echo_key", "_expected", "_model_made", "echo", "held", "received")
-
-    def __init__(self, held: Raw, *, received: bool, echo: Raw | None = None) -> None:
-        self.held = held
-        self.echo = held if echo is None else echo
-        self.received = received
-        self._model_made: bool | None = True if received else None
-        self._echo_key: tuple[bytes, str | None] | None = None
-        self._expected: tuple[Fields, ...] = ()
-
-    def _decoded(self) -> object:
-        try:
-            return items.parse(self.held)
-        except (ValueError, RecursionError):
-            return None
-
-    @property
-    def model_made(self) -> bool:
-        if self._model_made is None:
-            self._model_made = items.made_by_model(self._decoded())
-        return self._model_made
-
-    @property
-    def echo_key(self) -> tuple[bytes, str | None]:
-        if self._echo_key is None:
-            self._echo_key = items.echo_key(self._decoded())
-        return self._echo_key
-
-    def difference(self, now: Raw) -> items.Path | None:
-        """Where the client's item parts from the held one; None if they are the same item."""
-        if now in (self.held, self.echo) or (self._expected and self._is_expected(now)):
-            return None
-        try:
-            return items.difference(
-                items.parse(self.held), items.parse(now), model_made=self.model_made
-            )
-        except (ValueError, RecursionError):
-            return ()
-
-    def expect(self) -> None:
-        """Work out the usual echoes beforehand: the fields as they are, with or without the id.
-
-        Clients keep the bytes of most values. Equal bytes are equal values where those of the item
-        name no key twice; and what would not equal even itself is left to ``difference``.
-        """
-        try:
-            value, fields = items.parse(self.held), object_of.decode(self.held)
-            bare = {key: part for key, part in value.items() if key != "id"}
-            same = [items.difference(value, one, model_made=True) is None for one in (value, bare)]
-        except (ValueError, RecursionError):
-            return
-        fields.pop("status", None)
-        without_id = {name: raw for name, raw in fields.items() if name != "id"}
-        self._expected = tuple(
-            one for one, is_same in zip((fields, without_id), same, strict=True) if is_same
-        )
-
-    def _is_expected(self, now: Raw) -> bool:
-        text = bytes(now)
-        try:
-            fields = object_of.decode(text)
-            if names_a_key_twice(text, fields):
-                return False
-        except (ValueError, RecursionError):
-            return False
-        status = fields.pop("status", _TEXT)
-        return bytes(memoryview(status)[:1]) == b'"' and fields in self._expected
-
-    def spelled(self, now: Raw) -> HeldItem:
-        """The same held item, with the client's spelling of it, in memory of its own.
-
-        A slice keeps the whole body alive that it was cut from.
-        """
-        held = self.held.copy()
-        if now not in (self.held, self.echo):
-            echo = now.copy()
-        else:
-            echo = held if self.echo is self.held else self.echo.copy()
-        if held is self.held and echo is self.echo:
-            return self
-        twin = HeldItem(held, received=self.received, echo=echo)
-        twin._model_made, twin._echo_key = self._model_made, self._echo_key
-        return twin
-
-    def odd(self, now: Raw) -> Odd | None:
-        """What has to be kept of it beside this proven spelling; None where that says it all."""
-        if now == self.held:
-            return Odd(None, received=True) if self.received else None
-        if not self.received:
-            try:
-                if items.same_json(items.parse(self.held), items.parse(now)):
-                    return None  # whatever equals the one equals the other
-            except (ValueError, RecursionError):
-                pass
-        return Odd(self.held.copy(), self.received)
-
-    @property
-    def size(self) -> int:
-        """Bytes of it in memory, without the objects around them."""
-        echo = 0 if self.echo is self.held else len(memoryview(self.echo))
-        return len(memoryview(self.held)) + echo
-
-
-class Odd(NamedTuple):
-    """What an item in a body does not say of the one that the provider holds in its place."""
-
-    held: Raw | None
-    """The bytes that the provider holds, where they differ."""
-    received: bool
-
-
-_AS_SPELLED = Odd(None, received=False)
+__all__ = [
+    "Baseline",
+    "HeldItem",
+    "digested",
+    "frozen",
+    "grown",
+    "matched",
+    "proven",
+    "weight_of_fields",
+]
 
 
 class Baseline(Sequence[HeldItem]):
     """All items that the provider holds: those of one body, then those that came after it.
 
-    Immutable, but for ``give_way``. The items of the body are made only if asked for.
+    ``condensed`` stands in the place of the body where only digests are kept. Immutable, but for
+    ``give_way`` and ``condense``. The items of the body are made only if asked for.
     """
 
     __slots__ = (
-        "__weakref__", "_count", "_former", "_made", "_odd_at", "_successor", "more", "odd",
-        "spelling",
+        "__weakref__", "_count", "_former", "_made", "_odd_at", "_successor", "_weight",
+        "condensed", "more", "odd", "spelling",
     )  # fmt: skip
 
     def __init__(
@@ -153,11 +48,15 @@ class Baseline(Sequence[HeldItem]):
         spelling: Spelling | None,
         odd: tuple[tuple[int, Odd], ...],
         more: tuple[HeldItem, ...],
+        *,
+        condensed: Condensed | None = None,
     ) -> None:
-        self.spelling, self.odd, self.more = spelling, odd, more
-        self._count = (0 if spelling is None else spelling.count) + len(more)
+        self.spelling, self.odd, self.more, self.condensed = spelling, odd, more, condensed
+        ahead = len(condensed or ()) if spelling is None else spelling.count
+        self._count = ahead + len(more)
         self._made: dict[int, HeldItem] = {}
         self._odd_at: dict[int, Odd] | None = None
+        self._weight: int | None = None
         self._successor: Baseline | None = None
         self._former: ReferenceType[Baseline] | None = None
 
@@ -186,14 +85,22 @@ class Baseline(Sequence[HeldItem]):
         at = index - (self._count - len(self.more))
         if at >= 0:
             return self.more[at]
+        if self.condensed is not None:
+            return Digested(self.condensed, index)
         made = self._made.get(index)
         if made is None:
             assert self.spelling is not None
             echo = self.spelling.items()[index]
             if self._odd_at is None:
                 self._odd_at = dict(self.odd)
-            held, received = self._odd_at.get(index, _AS_SPELLED)
-            made = HeldItem(echo if held is None else held, received=received, echo=echo)
+            held, received, frozen, sealed = self._odd_at.get(index, AS_SPELLED)
+            made = HeldItem(
+                echo if held is None else held,
+                received=received,
+                echo=echo,
+                frozen=frozen,
+                sealed=sealed,
+            )
             self._made[index] = made
         return made
 
@@ -202,6 +109,8 @@ class Baseline(Sequence[HeldItem]):
         if self._successor is not None:
             return self.newest().echoes(start)[: self._count - start]
         ahead = self._count - len(self.more)
+        if self.condensed is not None and start < ahead:
+            raise NotKept("only digests are kept of these items")
         echoes = [item.echo for item in self.more[max(0, start - ahead) :]]
         if self.spelling is not None and start < ahead:
             return [*self.spelling.items()[start:], *echoes]
@@ -211,15 +120,52 @@ class Baseline(Sequence[HeldItem]):
     def is_superseded(self) -> bool:
         return self._successor is not None
 
+    def told(self) -> Callable[[], Sequence[Raw]] | None:
+        """What gives the client's spelling of each item, whatever becomes of this baseline.
+
+        None where only digests are kept of it.
+        """
+        newest, count = self.newest(), self._count
+        spelling, more = newest.spelling, newest.more
+        if digested(self) is not None:
+            return None
+
+        def echoes() -> list[Raw]:
+            ahead = [] if spelling is None else spelling.items()
+            return [*ahead, *(item.echo for item in more)][:count]
+
+        return echoes
+
+    @property
+    def length(self) -> int:
+        """Bytes of the client's spelling of all items, without what stands between them."""
+        table = digested(self)
+        ahead = 0 if table is None else table.length
+        return ahead + sum(len(memoryview(raw)) for raw in self.echoes(len(table or ())))
+
     @property
     def size(self) -> int:
-        """Bytes of it in memory, without the objects around them."""
-        total = sum(item.size for item in self.more)
-        total += sum(len(memoryview(odd.held)) for _, odd in self.odd if odd.held is not None)
+        """Bytes of it in memory, with the objects around them, and with what was worked out."""
+        if self._successor is not None:
+            return 0
+        if self._weight is None:
+            self._weight = self._weighed()
+        total = self._weight + _PER_MADE * len(self._made)
+        if self.spelling is not None and self.spelling.is_cut:
+            total += _PER_CUT * self.spelling.count
+        return total
+
+    def _weighed(self) -> int:
+        total = _AROUND + sum(_weight_of(item) for item in self.more)
+        total += sum(
+            _PER_ODD + (0 if odd.held is None else _PER_RAW + len(memoryview(odd.held)))
+            for _, odd in self.odd
+        )
+        if self.condensed is not None:
+            total += self.condensed.size
         if self.spelling is not None:
             total += len(self.spelling.body)
-            around = (*self.spelling.head.values(), *self.spelling.tail.values())
-            total += sum(len(memoryview(raw)) for raw in around)
+            total += weight_of_fields(self.spelling.head) + weight_of_fields(self.spelling.tail)
         return total
 
     def newest(self) -> Baseline:
@@ -242,8 +188,58 @@ class Baseline(Sequence[HeldItem]):
         """From now on the items are looked up in the baseline that grew from this one."""
         if not successor.begins_with(self):
             return
-        self._successor, self.spelling, self.odd, self.more = successor, None, (), ()
-        self._made, self._odd_at = {}, None
+        self._successor = successor
+        self._forget(())
+
+    def condense(self, key: bytes) -> bool:
+        """Keep digests of the items alone; False where there is nothing to gain.
+
+        The items of the last answer stay as they are: the client has not spelled them yet.
+        """
+        last = len(self.more)
+        while last and self.more[last - 1].received:
+            last -= 1
+        if self._successor is not None or (self.spelling is None and not last):
+            return False
+        condensed = (self.condensed or Condensed(key)).and_then(self._entries(last))
+        self._forget(self.more[last:])
+        self.condensed = condensed
+        return True
+
+    def _entries(self, last: int) -> Iterator[Entry]:
+        if self.spelling is not None:
+            odd_at = dict(self.odd)
+            for index, echo in enumerate(self.spelling.items()):
+                held, received, frozen, sealed = odd_at.get(index, AS_SPELLED)
+                yield Entry(echo, received, sealed or held is not None, frozen)
+        for item in self.more[:last]:
+            odd = item.odd(item.echo) or AS_SPELLED
+            sealed = odd.sealed or odd.held is not None
+            yield Entry(item.echo, item.received, sealed, item.frozen)
+
+    def _forget(self, more: tuple[HeldItem, ...]) -> None:
+        self.spelling, self.condensed, self.odd, self.more = None, None, (), more
+        self._made, self._odd_at, self._weight = {}, None, None
+
+
+# Bytes of the objects around the bytes of one thing, as CPython 3.11 lays them out.
+_AROUND = 1000
+_PER_RAW = 81
+_PER_CUT = 56
+_PER_MADE = 450
+_PER_ODD = 170
+_PER_HELD = 200
+_PER_FIELD = 300
+
+
+def _weight_of(item: HeldItem) -> int:
+    """Bytes in memory of an item that is kept by itself, with its expected echoes."""
+    return _PER_HELD + item.size + item.weight_of_expected
+
+
+def weight_of_fields(fields: Mapping[str, Raw]) -> int:
+    """Bytes in memory of fields that were copied out of a body."""
+    return sum(_PER_FIELD + len(name) + len(memoryview(raw)) for name, raw in fields.items())
 
 
 def grown(known: Sequence[HeldItem], now: Sequence[Raw], outputs: Iterable[Raw]) -> Baseline:
@@ -264,21 +260,18 @@ def _grown(
     if spelling is not None:
         return Baseline(spelling, _oddities(known, now), received)
     new = tuple(HeldItem(raw.copy(), received=False) for raw in now[len(known) :])
-    if _names(now, known):
-        assert isinstance(known, Baseline)
-        return Baseline(known.spelling, known.odd, (*known.more, *new, *received))
+    if isinstance(known, Baseline) and isinstance(now, Items) and now.base is known:
+        # The client named this baseline instead of repeating it.
+        last, table = known.newest(), known.newest().condensed
+        if last is known:
+            more = (*known.more, *new, *received)
+            return Baseline(known.spelling, known.odd, more, condensed=table)
+        if table is not None:
+            first = table.first(len(known))
+            more = (*last.more[: len(known) - len(first)], *new, *received)
+            return Baseline(None, (), more, condensed=first)
     proven = (held.spelled(item) for held, item in zip(known, now, strict=False))
     return Baseline(None, (), (*proven, *new, *received))
-
-
-def _names(now: Sequence[Raw], known: Sequence[HeldItem]) -> bool:
-    """Whether the client named this baseline instead of repeating it, and it is still the last."""
-    return (
-        isinstance(now, Items)
-        and now.base is known
-        and isinstance(known, Baseline)
-        and not known.is_superseded
-    )
 
 
 def _oddities(known: Sequence[HeldItem], now: Sequence[Raw]) -> tuple[tuple[int, Odd], ...]:
@@ -292,6 +285,14 @@ def _oddities(known: Sequence[HeldItem], now: Sequence[Raw]) -> tuple[tuple[int,
     return (*odd, *((index, entry) for index, entry in more if entry is not None))
 
 
+def digested(known: Sequence[HeldItem]) -> Condensed | None:
+    """The first of these items, where only their digests are kept."""
+    if not isinstance(known, Baseline):
+        return None
+    table = known.newest().condensed
+    return None if table is None else table.first(len(known)) or None
+
+
 def proven(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
     """How many of the first items are known to be the same without looking at one of them."""
     if not isinstance(known, Baseline) or not isinstance(now, Items):
@@ -301,16 +302,44 @@ def proven(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
     return 0 if known.spelling is None else now.repeats(known.spelling)
 
 
-def matched(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
+def matched(known: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = ()) -> int:
     """How many of the baseline's items a request repeats, from the first on."""
     length = min(len(known), len(now))
     start = proven(known, now)
+    if start < length and (table := digested(known)) is not None:
+        upto = min(length, len(table))
+        start = table.repeated(now, upto)
+        if start < upto:
+            return start
     if start >= length:
         return length
     echoes = known.echoes(start) if isinstance(known, Baseline) else [i.echo for i in known]
     sent = now[start:length]
     # Most that is spelled anew has most items as they were: those are passed over in one go.
     for index, is_other in enumerate(map(ne, echoes, sent)):
-        if is_other and known[start + index].difference(sent[index]) is not None:
+        if is_other and known[start + index].difference(sent[index], freeze) is not None:
             return start + index
     return length
+
+
+def frozen(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
+    """How many of the ``known`` items, all proven, the request spells as only a policy allows."""
+    if not isinstance(known, Baseline):
+        return sum(item.freezes(raw) for item, raw in zip(known, now, strict=False))
+    start, before = proven(known, now), _frozen_at(known.newest())
+    if (table := digested(known)) is not None:
+        start = max(start, len(table))  # other bytes would not have been proven
+    count = sum(index < start for index in before)
+    spelled = zip(known.echoes(start), now[start : len(known)], strict=True)
+    for index, (echo, raw) in enumerate(spelled, start):
+        count += index in before if raw == echo else known[index].freezes(raw)
+    return count
+
+
+def _frozen_at(newest: Baseline) -> set[int]:
+    more = enumerate(newest.more, len(newest) - len(newest.more))
+    return {
+        *(index for index, odd in newest.odd if odd.frozen),
+        *(index for index, item in more if item.frozen),
+        *(newest.condensed.frozen() if newest.condensed is not None else ()),
+    }

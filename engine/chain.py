@@ -13,14 +13,14 @@ anchor cold and retires the chain, since nobody can tell what the connection hol
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
 from msgspec import Raw
 
 from engine import baseline, digests
-from engine.baseline import Baseline, HeldItem
+from engine.baseline import Baseline, HeldItem, weight_of_fields
 from engine.model import ColdCause, EpochReason
 from engine.spelling import Known
 
@@ -75,14 +75,39 @@ class Anchor:
             self.cold, self.chain = cause, None
             self.reset_reason = reset_reason
 
+    @property
+    def is_live(self) -> bool:
+        """Its response is the latest on a live connection, or kept by the upstream."""
+        return self.chain is not None or (self.kept is not None and self.cold is None)
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Only digests of it are kept, and it cannot be continued: nobody can say what it holds."""
+        return not self.is_live and baseline.digested(self.items) is not None
+
     def give_way(self, successor: Anchor) -> None:
         """``successor`` extends this one: of what both hold, one copy is kept."""
         if isinstance(self.items, Baseline) and isinstance(successor.items, Baseline):
             self.items.give_way(successor.items)
 
-    def matched(self, request_items: Sequence[Raw]) -> int:
-        """How many of the baseline's items the request repeats, from the first on."""
-        return baseline.matched(self.items, request_items)
+    @property
+    def weight(self) -> int:
+        """Bytes in memory of what it holds and no later anchor does."""
+        held = self.items
+        if not isinstance(held, Baseline):
+            return self.size
+        if held.is_superseded:
+            return 0
+        # The fields are those of the body, as long as there is one.
+        own = 0 if held.spelling is not None else weight_of_fields(self.fields)
+        return held.size + own
+
+    def matched(self, request_items: Sequence[Raw], freeze: Collection[str] = ()) -> int:
+        """How many of the baseline's items the request repeats, from the first on.
+
+        ``freeze`` is that of the policy of the anchor's upstream.
+        """
+        return baseline.matched(self.items, request_items, freeze)
 
     def is_proven(self, request_items: Sequence[Raw]) -> bool:
         """Whether a body need not be read to say how many items the request repeats."""
@@ -229,6 +254,8 @@ class Staged:
     fields: Mapping[str, Raw]
     prefix: bytes
     """Transcript digest of the proven items."""
+    frozen: int = 0
+    """Old tool outputs that differ from the seen ones, and are treated as these (DESIGN 4.5)."""
 
     def baseline(self, outputs: Sequence[Raw], key: bytes) -> tuple[Baseline, bytes]:
         """Baseline and transcript digest once these items were answered."""
@@ -240,7 +267,10 @@ class Staged:
 
 
 def stage(
-    request_items: Sequence[Raw], fields: Mapping[str, Raw], extended: Anchor | None
+    request_items: Sequence[Raw],
+    fields: Mapping[str, Raw],
+    extended: Anchor | None,
+    freeze: Collection[str] = (),
 ) -> Staged:
     """What is held after sending these items, on top of ``extended`` where the turn continues."""
     return Staged(
@@ -248,4 +278,7 @@ def stage(
         items=request_items,
         fields=fields,
         prefix=digests.EMPTY if extended is None else extended.digest,
+        frozen=0
+        if extended is None or not freeze
+        else baseline.frozen(extended.items, request_items),
     )

@@ -8,10 +8,12 @@ from typing import Any
 
 from msgspec import Raw
 
-from engine import fingerprint, items
+from engine import fingerprint, freezing, items
 from engine.alignment import Alignment, align
 from engine.chain import HeldItem
 from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
+from engine.freezing import Keys
+from engine.held import Digested
 from engine.model import DivergenceClass, Evidence
 from engine.nature import first_difference
 from engine.places import Place, Teller, value_at
@@ -39,6 +41,7 @@ def describe(
     *,
     key: bytes,
     visible_keys: Sequence[str] = (),
+    freeze: Keys = (),
     changed: Sequence[str] = (),
     fields: tuple[Mapping[str, Raw], Mapping[str, Raw]] = (_NO_FIELDS, _NO_FIELDS),
 ) -> Evidence:
@@ -46,6 +49,7 @@ def describe(
 
     With ``index`` at the baseline's end nothing parted; the evidence then tells of the fields only.
     ``fields`` are those of the baseline and of the request, ``changed`` the names that differ.
+    ``freeze`` is that of the policy: outputs are told without what it ignores.
     """
     of_fields = Teller(key, FIELDS | KEYS | set(visible_keys))
     evidence = Evidence(
@@ -57,8 +61,9 @@ def describe(
     if index < len(baseline):
         teller = Teller(key, _PROTOCOL_KEYS | set(visible_keys))
         try:
-            evidence = _of_items(evidence, baseline, request, index, teller)
-            if evidence.klass is DivergenceClass.EDITED and evidence.kind_before in _DEFINITIONS:
+            evidence = _of_items(evidence, baseline, request, index, teller, freeze=freeze)
+            edited = evidence.klass is DivergenceClass.EDITED and baseline[index].is_whole
+            if edited and evidence.kind_before in _DEFINITIONS:
                 definitions = _definitions(baseline[index], request[index], index, of_fields)
                 evidence = replace(evidence, field_details=(*evidence.field_details, *definitions))
         except RecursionError:  # nested too deeply to be compared: this much is certain
@@ -72,34 +77,50 @@ def _of_items(
     request: Sequence[Raw],
     index: int,
     teller: Teller,
+    *,
+    freeze: Keys,
 ) -> Evidence:
     before = baseline[index]
     now = request[index] if index < len(request) else None
-    held, sent = decoded(before.held), decoded(now)
-    found = _judge(baseline[index:], request[index:])
+    sent = _seen(now, freeze)
+    found = _judge(baseline[index:], request[index:], freeze)
     klass = found.klass
     if klass is DivergenceClass.REMOVED and _is_head(baseline, index, found.gone):
         klass = DivergenceClass.TRUNCATED_HEAD
     evidence = replace(
         evidence,
         index=index,
-        kind_before=items.kind(held),
+        kind_before=before.kind,
         kind_now=None if now is None else items.kind(sent),
         klass=klass,
         items_gone=found.gone,
         items_new=found.new,
         further=found.further,
     )
+    if isinstance(before, Digested):
+        return _with_digests(evidence, before, now)
+    held = _seen(before.held, freeze)
     comparable = klass is DivergenceClass.EDITED or (
         klass is DivergenceClass.REPLACED and evidence.kind_before == evidence.kind_now
     )
     if now is not None and comparable:
-        where = before.difference(now) or ()
+        where = before.difference(now, freeze) or ()
         return _with_place(evidence, teller.place(held, sent, where))
     return replace(
         evidence,
         digest_before=_whole(teller, held, before.held),
         digest_now=None if now is None else _whole(teller, sent, now),
+    )
+
+
+def _with_digests(evidence: Evidence, before: Digested, now: Raw | None) -> Evidence:
+    """Of an item whose bytes are not kept: lengths in bytes, and digests of the bytes."""
+    return replace(
+        evidence,
+        value_length_before=before.length,
+        value_length_now=None if now is None else len(memoryview(now)),
+        digest_before=before.digest[:8].hex(),
+        digest_now=None if now is None else before.digest_of(now)[:8].hex(),
     )
 
 
@@ -132,6 +153,10 @@ def decoded(raw: Raw | None) -> Any:
         return None
 
 
+def _seen(raw: Raw | None, freeze: Keys) -> Any:
+    return freezing.seen(decoded(raw), freeze)
+
+
 @dataclass(frozen=True, slots=True)
 class _Finding:
     klass: DivergenceClass
@@ -140,40 +165,42 @@ class _Finding:
     further: bool = False
 
 
-def _judge(before: Sequence[HeldItem], now: Sequence[Raw]) -> _Finding:
+def _judge(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys) -> _Finding:
     """What happened at the first item that differs; both sequences begin with it."""
     if not now:
         return _Finding(DivergenceClass.TRUNCATED_TAIL, len(before), 0)
-    met = align(before, now)
+    met = align(before, now, freeze)
     if met.reordered:
         return _Finding(DivergenceClass.REORDERED, met.gone, met.new, met.further)
     if not met.met:
-        return _never_again(before, now)
+        return _never_again(before, now, freeze)
     if met.new == 0:
         return _Finding(DivergenceClass.REMOVED, met.gone, 0, met.further)
     if met.gone == 0:
         return _Finding(DivergenceClass.INSERTED, 0, met.new, met.further)
-    return _changed(before, now, met)
+    return _changed(before, now, met, freeze)
 
 
-def _changed(before: Sequence[HeldItem], now: Sequence[Raw], met: Alignment) -> _Finding:
+def _changed(
+    before: Sequence[HeldItem], now: Sequence[Raw], met: Alignment, freeze: Keys
+) -> _Finding:
     """Items stand in the place of others: are they the same ones with other values?"""
-    sameness = _sameness(before[0], now[0])
+    sameness = _sameness(before[0], now[0], freeze)
     if sameness.certain or (sameness.possible and met.gone == met.new):
         several = met.gone > 1 or met.new > 1
         return _Finding(DivergenceClass.EDITED, 1, 1, met.further or several)
     return _Finding(DivergenceClass.REPLACED, met.gone, met.new, met.further)
 
 
-def _never_again(before: Sequence[HeldItem], now: Sequence[Raw]) -> _Finding:
+def _never_again(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys) -> _Finding:
     """The two never meet again."""
-    sameness = _sameness(before[0], now[0])
+    sameness = _sameness(before[0], now[0], freeze)
     if sameness.certain or (sameness.possible and len(before) == 1):
         return _Finding(DivergenceClass.EDITED, 1, 1, further=len(before) > 1)
     for distance in range(1, _NEAR):
-        if distance < len(before) and _sameness(before[distance], now[0]).certain:
+        if distance < len(before) and _sameness(before[distance], now[0], freeze).certain:
             return _Finding(DivergenceClass.REMOVED, distance, 0, further=True)
-        if distance < len(now) and _sameness(before[0], now[distance]).certain:
+        if distance < len(now) and _sameness(before[0], now[distance], freeze).certain:
             return _Finding(DivergenceClass.INSERTED, 0, distance, further=True)
     answers = all(held.model_made for held in before)
     if answers and not items.made_by_model(decoded(now[0])):
@@ -190,8 +217,10 @@ class _Sameness:
     possible: bool = False
 
 
-def _sameness(before: HeldItem, now: Raw) -> _Sameness:
-    held, sent = decoded(before.held), decoded(now)
+def _sameness(before: HeldItem, now: Raw, freeze: Keys) -> _Sameness:
+    if not before.is_whole:
+        return _Sameness(possible=before.kind == items.kind(decoded(now)))
+    held, sent = _seen(before.held, freeze), _seen(now, freeze)
     if not isinstance(held, dict) or not isinstance(sent, dict):
         return _Sameness()
     if items.kind(held) != items.kind(sent):
@@ -202,7 +231,7 @@ def _sameness(before: HeldItem, now: Raw) -> _Sameness:
             if one == other:
                 return _Sameness(certain=True, possible=True)
             return _but_for_names(held, sent, model_made=before.model_made)
-    alike = _alike(held, sent, before.difference(now) or ())
+    alike = _alike(held, sent, before.difference(now, freeze) or ())
     return _Sameness(certain=alike, possible=True)
 
 
@@ -228,13 +257,9 @@ def _alike(held: Any, sent: Any, where: items.Path) -> bool:
 
 def _is_head(baseline: Sequence[HeldItem], index: int, gone: int | None) -> bool:
     """Dropped from the front on, what clients keep there (system messages, tools) apart."""
-    if any(_kind(held) not in _LEADING for held in baseline[:index]):
+    if any(held.kind not in _LEADING for held in baseline[:index]):
         return False
-    return _kind(baseline[index]) not in _LEADING or (gone or 0) > 1
-
-
-def _kind(item: HeldItem) -> str:
-    return items.kind(decoded(item.held))
+    return baseline[index].kind not in _LEADING or (gone or 0) > 1
 
 
 def _definitions(

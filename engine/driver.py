@@ -15,7 +15,7 @@ from contextlib import suppress
 from engine import kept
 from engine.chain import Anchor, known
 from engine.endings import Endings
-from engine.errors import UnreadableRequest
+from engine.errors import NotKept, UnreadableRequest
 from engine.keeper import Keeper
 from engine.model import ColdCause, Kind, Reason, TurnFacts
 from engine.outcome import Answer, Ended, OverHttp, lost, name_of
@@ -78,6 +78,8 @@ class Driver:
             return await self._answer(turn)
         except Ended as end:
             return self._endings.finish(turn, end)
+        except NotKept:
+            return self._endings.finish(turn, self._keeper.not_kept(turn))
         except asyncio.CancelledError:
             turn.gone = True
             self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
@@ -234,6 +236,8 @@ class Driver:
             return await self._http.unchanged(turn, Reason.INTERNAL_ERROR)
         except Ended as end:
             return self._endings.finish(turn, end)
+        except NotKept:
+            return self._endings.finish(turn, self._keeper.not_kept(turn))
         except Exception as error:
             _log.error("turn %s could not be let through: %s", turn.call.turn_id, name_of(error))
             return self._endings.finish(turn, lost(turn, "internal_error"))

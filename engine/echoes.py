@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec import Raw
 
 from engine import items
-from engine.baseline import Baseline, HeldItem
+from engine.baseline import Baseline, HeldItem, digested
 from engine.chain import Anchor
+from engine.condensed import Condensed
 from engine.spelling import Items
 
 
@@ -23,7 +25,7 @@ def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anch
     last = [anchor for anchor in given if not _is_part_of_another(anchor, baselines)]
     if len(last) == 1 and _surely_echoed(last[0], request_items):
         return last[0]
-    return _counted(given, request_items)
+    return _counted(last, request_items)
 
 
 def _is_part_of_another(anchor: Anchor, baselines: set[int]) -> bool:
@@ -57,7 +59,11 @@ def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor 
         return None
     best, most = None, 1
     for anchor in anchors:
-        count = _echoes(anchor.items, sent)
+        table = digested(anchor.items)
+        if table is None:
+            count = _echoes(anchor.items, sent)
+        else:
+            count = _repeated(table, request_items) + _echoes(anchor.items[len(table) :], sent)
         if count >= most:
             best, most = anchor, count
     return best
@@ -72,6 +78,12 @@ def _echoes(held: Iterable[HeldItem], sent: Mapping[bytes, Sequence[str | None]]
             if digest in sent:
                 found.setdefault(digest, []).append(id_)
     return sum(_pairs(ids, sent[digest]) for digest, ids in found.items())
+
+
+def _repeated(table: Condensed, request_items: Sequence[Raw]) -> int:
+    """How many items of which only digests are kept the request repeats, byte for byte."""
+    sent = Counter(table.digest_at(i, request_items) for i in range(len(request_items)))
+    return (Counter(table.made()) & sent).total()
 
 
 def _pairs(held: Sequence[str | None], sent: Sequence[str | None]) -> int:

@@ -4,6 +4,7 @@
 
     EngineError
     ├── UnreadableRequest     the client's body cannot be split: it goes through unchanged
+    ├── NotKept               a transcript is asked for of which only digests are kept
     ├── SessionBusy           the agent's fault: one session has one turn at a time
     ├── SessionClosed         the agent's fault: the session was closed
     ├── TurnFailed            the turn was answered with an error before any event (embedded only)
@@ -26,6 +27,13 @@ class UnreadableRequest(EngineError):
     """The body is not a request that the engine can split without guessing.
 
     It is not an error of the turn: the original body is passed on as it came (DESIGN 4.1).
+    """
+
+
+class NotKept(EngineError):
+    """A transcript cannot be told: beyond the byte budget only its digests are kept (DESIGN 4.2).
+
+    The turn that needs it cannot be expanded: its client has to repeat what it named by an id.
     """
 
 

@@ -7,8 +7,10 @@ the points where a turn's state changes; connections it gives up go to ``close``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
+
+from msgspec import Raw
 
 from engine import decision, digests, failures, handshake, kept
 from engine.baseline import Baseline
@@ -18,6 +20,7 @@ from engine.health import Health, Storage
 from engine.model import ColdCause, EpochReason, Kind, Reason
 from engine.outcome import Ended
 from engine.sessions import Bounds, Scope, Sessions
+from engine.spelling import Items
 from engine.transports.base import Clock, Connection
 from engine.turn import Turn, expand
 
@@ -44,7 +47,7 @@ class Keeper:
         bounds: Bounds,
     ) -> None:
         self._clock, self._new_id, self._key, self._close_one = clock, new_id, key, close
-        self.sessions = Sessions(bounds)
+        self.sessions = Sessions(bounds, key)
         self.health = Health()
         self.storage = Storage()
         self.diagnosis = Diagnosis()
@@ -72,13 +75,19 @@ class Keeper:
             turn.resets = turn.scope.epoch(turn.session).resets
         if anchor.stored or anchor.opaque:
             return False
-        if anchor.flawed:
+        if anchor.flawed or anchor.is_forgotten:
             # Expanded, it would lack what the provider answered: the client has to replay.
             turn.refused = True
             raise Ended(400, failures.not_found(named))
         turn.request = expand(turn.understood, anchor)
-        turn.anchored = True
+        turn.anchored, turn.named = True, named
         return True
+
+    def not_kept(self, turn: Turn) -> Ended:
+        """No chain goes on from what the client named, and nobody can tell it any more."""
+        self.give_back(turn)
+        turn.refused = True
+        return Ended(400, failures.not_found(turn.named))
 
     def is_known(self, turn: Turn, named: str) -> bool:
         """Whether an id is that of an anchor which ``expand`` would expand."""
@@ -87,7 +96,8 @@ class Keeper:
             return False
         (tenant, upstream, _), anchor = found
         mine = (tenant, upstream) == (turn.call.tenant, turn.call.upstream.name)
-        return mine and not (anchor.stored or anchor.opaque or anchor.flawed)
+        unknown = anchor.opaque or anchor.flawed or anchor.is_forgotten
+        return mine and not (anchor.stored or unknown)
 
     def reset_by_call(self, turn: Turn) -> None:
         """The reset that came with the request: it holds for this turn already."""
@@ -108,7 +118,8 @@ class Keeper:
 
     def decide(self, turn: Turn, epoch: Epoch) -> _Decision:
         policy = turn.call.upstream.policy
-        anchors, request = list(turn.scope.anchors.values()), turn.understood
+        request = turn.understood
+        anchors = [one for one in turn.scope.anchors.values() if _is_comparable(one, request.items)]
         asker = decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key)
         if policy.continuation == "store":
             account = handshake.account(turn.call.headers)
@@ -331,6 +342,13 @@ class Keeper:
             connection = self.connections.pop(chain.connection, None)
             if connection is not None:
                 self._close_one(connection)
+
+
+def _is_comparable(anchor: Anchor, sent: Sequence[Raw]) -> bool:
+    """What a client named, and only digests are kept of, can be found in one anchor alone."""
+    if not isinstance(sent, Items) or sent.is_told:
+        return True
+    return isinstance(anchor.items, Baseline) and sent.base is anchor.items
 
 
 def _tells_its_session(turn: Turn) -> bool:

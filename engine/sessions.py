@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch
 from engine.model import ColdCause
 
@@ -21,7 +22,10 @@ ScopeKey: TypeAlias = tuple[str, str, str | None]
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """How much is kept. ``bytes`` bounds the baselines of all anchors together."""
+    """How much is kept. ``bytes`` bounds the baselines of all anchors together.
+
+    Beyond it they are condensed (``engine.condensed``), and forgotten only if that is not enough.
+    """
 
     sessions: int = 4096
     anchors_per_session: int = 32
@@ -38,6 +42,8 @@ class Scope:
 
     key: ScopeKey
     anchors: OrderedDict[str, Anchor] = field(default_factory=OrderedDict)
+    in_full: dict[str, Anchor] = field(default_factory=dict)
+    """Those that may be condensed yet, the oldest first."""
     chains: dict[str, Chain] = field(default_factory=dict)
     epochs: OrderedDict[str, Epoch] = field(default_factory=OrderedDict)
     turn_states: OrderedDict[str, str] = field(default_factory=OrderedDict)
@@ -61,8 +67,9 @@ class Scope:
 class Sessions:
     """The registry. Chains that it gives up are returned: their connections are to be closed."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, bounds: Bounds, key: bytes) -> None:
+        """``key`` is that of the digests which are kept beyond the byte budget."""
+        self._bounds, self._key = bounds, key
         self._scopes: OrderedDict[ScopeKey, Scope] = OrderedDict()
         self._by_response: dict[str, dict[ScopeKey, Anchor]] = {}
         self._bytes = 0
@@ -112,7 +119,7 @@ class Sessions:
         """Keep an anchor, as the newest of its scope."""
         # The scope may have been evicted during the turn; what hangs on it would never be dropped.
         scope = self.scope(scope.key)
-        scope.anchors[anchor.id] = anchor
+        scope.anchors[anchor.id] = scope.in_full[anchor.id] = anchor
         self._bytes += anchor.size
         if anchor.response_id:
             holders = self._by_response.setdefault(anchor.response_id, {})
@@ -136,6 +143,7 @@ class Sessions:
         """Forget an anchor for good."""
         if scope.anchors.pop(anchor.id, None) is None:
             return
+        scope.in_full.pop(anchor.id, None)
         self._bytes -= anchor.size
         anchor.size = 0
         holders = self._by_response.get(anchor.response_id, {})
@@ -185,6 +193,8 @@ class Sessions:
         while len(scope.turn_states) > self._bounds.turn_states:
             scope.turn_states.popitem(last=False)
         closing.extend(self._trim_sessions())
+        for anchor in scope.anchors.values():
+            self._weigh(anchor)
         closing.extend(self._trim_bytes())
         return closing
 
@@ -209,8 +219,41 @@ class Sessions:
             del self._scopes[scope.key]
         return closing
 
+    def _weigh(self, anchor: Anchor) -> None:
+        """Count what an anchor holds now: a decision may have worked out more of it."""
+        weight = anchor.weight
+        self._bytes += weight - anchor.size
+        anchor.size = weight
+
+    def _condense(self, *, live: bool) -> None:
+        """Keep digests only of cold, or of live anchors, by last use, until all is in bounds.
+
+        What a turn is about to extend is spared. A client's lease is no hindrance: its chain stays.
+        """
+        for scope in list(self._scopes.values()):
+            if self._bytes <= self._bounds.bytes:
+                return
+            found = [anchor for anchor in scope.in_full.values() if anchor.is_live is live]
+            if live:
+                found.sort(key=lambda anchor: anchor.chain.last_used if anchor.chain else 0.0)
+            for anchor in found:
+                if self._bytes <= self._bounds.bytes:
+                    return
+                if anchor.chain is not None and anchor.chain.state is ChainState.BUSY:
+                    continue
+                if isinstance(anchor.items, Baseline):
+                    anchor.items.condense(self._key)
+                del scope.in_full[anchor.id]
+                self._weigh(anchor)
+
     def _trim_bytes(self) -> list[Chain]:
-        """Cold anchors of the least recently used sessions go first, then chains that are spare."""
+        """Condense; if that is not enough, forget.
+
+        Either way cold anchors of the least recently used sessions go first, then chains that are
+        spare.
+        """
+        self._condense(live=False)
+        self._condense(live=True)
         for scope in list(self._scopes.values()):
             if self._bytes <= self._bounds.bytes:
                 return []

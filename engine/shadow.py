@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from engine import kept
 from engine.chain import Chain, stage
+from engine.errors import NotKept
 from engine.keeper import Keeper
 from engine.model import Kind, Mode, Reason
 from engine.request import own_copy
@@ -49,10 +50,15 @@ class Shadow:
         if call.epoch_reset:
             self._keeper.reset_by_call(turn)
         reason = turn.reason
-        self._keeper.settle(turn)
+        try:
+            self._keeper.settle(turn)
+        except NotKept:  # then the provider alone knows what the client named
+            turn.request, turn.anchored = request, False
+            return
         assert turn.reason is not None
         chain = self._take(turn)
-        turn.staged = stage(turn.understood.items, own_copy(turn.understood.fields), chain.anchor)
+        fields, freeze = own_copy(turn.understood.fields), call.upstream.policy.freeze
+        turn.staged = stage(turn.understood.items, fields, chain.anchor, freeze)
         mode = Mode.WS_FULL if chain.anchor is None else Mode.WS_INCREMENTAL
         turn.shadow = (mode, turn.reason)
         turn.reason, turn.fallback = reason, None

@@ -9,13 +9,15 @@ read.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple, Protocol, overload
 
 import msgspec
 from msgspec import Raw
+
+from engine.errors import NotKept
 
 _array = msgspec.json.Decoder(list[Raw])
 _BLOCK = 1 << 16
@@ -51,6 +53,11 @@ class Spelling:
         after = start + self.end - self.start
         # A number goes on where its bytes do: 1 is not the first item of [12].
         return not self.count or body[after : after + 1] in _ENDS_A_TOKEN
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the slices are kept, which take memory of their own."""
+        return self._cut is not None
 
     def items(self) -> list[Raw]:
         """All items, as slices of the body, cut out once."""
@@ -100,11 +107,22 @@ class Known(NamedTuple):
     fields: Mapping[str, Raw]
 
 
-class Echoed(Protocol):
-    """An item that the provider holds, with the client's spelling of it."""
+class Told(Protocol):
+    """What a client named instead of repeating it."""
+
+    def __len__(self) -> int: ...
 
     @property
-    def echo(self) -> Raw: ...
+    def length(self) -> int:
+        """Bytes of the client's spelling of all items."""
+        ...
+
+    def told(self) -> Callable[[], Sequence[Raw]] | None:
+        """What gives the client's spelling of each item, whatever is thrown away meanwhile.
+
+        None where only digests are kept already.
+        """
+        ...
 
 
 class Items(Sequence[Raw]):
@@ -112,10 +130,14 @@ class Items(Sequence[Raw]):
 
     ``spelling`` is where all of them stand in the request's body, None where they do not stand in
     one list of it. ``proven`` is the older body that begins with all but the ``rest``; ``base`` is
-    the baseline that the client named instead of repeating it.
+    the baseline that the client named instead of repeating it. ``digests`` of items, by their
+    index, are kept by whoever works them out. Where ``is_told`` is false, only digests are kept of
+    what the client named: to ask for one of these items raises ``NotKept``.
     """
 
-    __slots__ = ("_ahead", "_whole", "base", "proven", "rest", "spelling")
+    __slots__ = (
+        "_ahead", "_told", "_whole", "base", "digests", "is_told", "proven", "rest", "spelling",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -124,11 +146,15 @@ class Items(Sequence[Raw]):
         spelling: Spelling | None = None,
         proven: Spelling | None = None,
         ahead: int = 0,
-        base: Sequence[Echoed] | None = None,
+        base: Told | None = None,
     ) -> None:
         self.rest, self.spelling, self.proven, self.base = rest, spelling, proven, base
         self._whole: tuple[Raw, ...] | None = None
         self._ahead = ahead if base is None else len(base)
+        # A baseline may be condensed while the request is under way.
+        self._told = None if base is None else base.told()
+        self.is_told = base is None or self._told is not None
+        self.digests: dict[int, bytes] = {}
 
     def __len__(self) -> int:
         return self._ahead + len(self.rest)
@@ -151,12 +177,14 @@ class Items(Sequence[Raw]):
 
     def whole(self) -> tuple[Raw, ...]:
         """All items, read once."""
+        if not self.is_told:
+            raise NotKept("only digests are kept of what the client named")
         if self._whole is None:
             if self.proven is not None:
                 assert self.spelling is not None
                 self._whole = tuple(self.spelling.items())
-            elif self.base is not None:
-                self._whole = (*(item.echo for item in self.base), *self.rest)
+            elif self._told is not None:
+                self._whole = (*self._told(), *self.rest)
             else:
                 self._whole = self.rest
         return self._whole

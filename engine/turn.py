@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Raw
 
 from engine import digests, items
+from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, Staged
 from engine.decision import Plan, eligible
 from engine.model import Evidence, Kind, Mode, Policy, Reason, Status, TurnFacts, Usage
@@ -92,6 +93,8 @@ class Turn:
     session: str = ""
     anchored: bool = False
     """The client named one of our anchors: its input was expanded."""
+    named: str = ""
+    """The id by which it did."""
     plan: Plan | None = None
     chain: Chain | None = None
     kept_chain: str | None = None
@@ -224,7 +227,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         baseline_items=None if compared is None else len(compared.items),
         bytes_total=_bytes_total(turn),
         bytes_sent=turn.bytes_sent,
-        frozen_items=0,
+        frozen_items=0 if staged is None else staged.frozen,
         evidence=_evidence(plan),
         tools_digest=digests.value_digest(key, request.fields.get("tools")) if request else None,
         instructions_digest=(
@@ -306,7 +309,11 @@ def _reset_reason(turn: Turn) -> str | None:
 def _bytes_total(turn: Turn) -> int:
     if turn.request is None or not turn.anchored:
         return len(turn.call.body)
-    return len(turn.request.post(turn.request.items, None, stream=None))
+    sent = turn.request.items
+    if not isinstance(sent, Items) or sent.base is None:
+        return len(turn.request.post(sent, None, stream=None))
+    commas = len(sent.base) - (0 if sent.rest else 1)
+    return len(turn.request.post(sent.rest, None, stream=None)) + sent.base.length + max(0, commas)
 
 
 def _evidence(plan: Plan | None) -> Evidence | None:
@@ -315,10 +322,14 @@ def _evidence(plan: Plan | None) -> Evidence | None:
 
 def expand(request: Request, anchor: Anchor) -> Request:
     """The full logical input of a request that names an anchor: its baseline, then its items."""
+    held = anchor.items
     return dataclasses.replace(
         request,
         fields={k: v for k, v in request.fields.items() if k != "previous_response_id"},
-        items=Items(tuple(request.items), base=anchor.items),
+        items=Items(
+            tuple(request.items),
+            base=held if isinstance(held, Baseline) else Baseline(None, (), tuple(held)),
+        ),
     )
 
 

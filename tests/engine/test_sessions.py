@@ -4,6 +4,8 @@ from engine.chain import Anchor, Chain
 from engine.model import ColdCause
 from engine.sessions import Bounds, Sessions
 
+KEY = b"k"
+
 
 def key(session="s", tenant="t"):
     return (tenant, "u", session)
@@ -22,20 +24,20 @@ def put(sessions, scope, name, *, live=True, session="s", size=10, used=1.0):
 
 
 def test_an_anchor_is_found_by_its_response_with_its_owner():
-    sessions = Sessions(Bounds())
+    sessions = Sessions(Bounds(), KEY)
     one = put(sessions, sessions.scope(key()), "1")
     assert sessions.find("r1") == (key(), one)
     assert sessions.find("r2") is None
 
 
 def test_parts_of_a_key_are_never_joined():
-    sessions = Sessions(Bounds())
+    sessions = Sessions(Bounds(), KEY)
     assert sessions.scope(key("b:c", "a")) is not sessions.scope(key("c", "a:b"))
     assert len(list(sessions.scopes())) == 2
 
 
 def test_a_dropped_anchor_is_gone_and_dropping_twice_is_harmless():
-    sessions = Sessions(Bounds())
+    sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
     one = put(sessions, scope, "1")
     sessions.drop(scope, one)
@@ -44,7 +46,7 @@ def test_a_dropped_anchor_is_gone_and_dropping_twice_is_harmless():
 
 
 def test_an_anchor_without_a_response_id_is_kept_but_not_found():
-    sessions = Sessions(Bounds())
+    sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
     one = Anchor("x", "", "s", {}, (), b"", 1, 0.0, 1)
     sessions.add(scope, one)
@@ -53,7 +55,7 @@ def test_an_anchor_without_a_response_id_is_kept_but_not_found():
 
 
 def test_a_turn_that_outlives_its_scope_leaves_no_stray_anchor():
-    sessions = Sessions(Bounds(sessions=1))
+    sessions = Sessions(Bounds(sessions=1), KEY)
     old = sessions.scope(key("old"))
     sessions.trim(sessions.scope(key("new")))
     late = put(sessions, old, "1", live=False)
@@ -63,7 +65,7 @@ def test_a_turn_that_outlives_its_scope_leaves_no_stray_anchor():
 
 
 def test_a_lease_ends_with_its_socket_only():
-    sessions = Sessions(Bounds())
+    sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
     one, two = put(sessions, scope, "1"), put(sessions, scope, "2")
     one.chain.leased_by, two.chain.leased_by = "a", "b"
@@ -72,7 +74,7 @@ def test_a_lease_ends_with_its_socket_only():
 
 
 def test_a_reset_cools_the_anchors_of_its_session_and_closes_idle_chains():
-    sessions = Sessions(Bounds())
+    sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key(None))
     mine, busy, other = put(sessions, scope, "1"), put(sessions, scope, "2"), put(sessions, scope, "3", session="o")  # fmt: skip
     chain, in_use = mine.chain, busy.chain
@@ -91,7 +93,7 @@ def test_a_reset_cools_the_anchors_of_its_session_and_closes_idle_chains():
 
 
 def test_the_least_used_idle_chain_goes_first_and_busy_or_leased_ones_never():
-    sessions = Sessions(Bounds(chains_per_session=1))
+    sessions = Sessions(Bounds(chains_per_session=1), KEY)
     scope = sessions.scope(key())
     busy, leased, old, new = (put(sessions, scope, str(n), used=float(n)) for n in range(4))
     busy.chain.stage(0.0)
@@ -103,7 +105,7 @@ def test_the_least_used_idle_chain_goes_first_and_busy_or_leased_ones_never():
 
 
 def test_cold_anchors_are_forgotten_before_live_ones():
-    sessions = Sessions(Bounds(anchors_per_session=2, anchors_unnamed=1))
+    sessions = Sessions(Bounds(anchors_per_session=2, anchors_unnamed=1), KEY)
     scope = sessions.scope(key())
     live = put(sessions, scope, "1")
     for name in "234":
@@ -119,7 +121,7 @@ def test_cold_anchors_are_forgotten_before_live_ones():
 
 
 def test_epochs_and_turn_states_are_bounded():
-    sessions = Sessions(Bounds(anchors_unnamed=2, turn_states=2))
+    sessions = Sessions(Bounds(anchors_unnamed=2, turn_states=2), KEY)
     scope = sessions.scope(key())
     for name in "abc":
         scope.epoch(name)
@@ -129,7 +131,7 @@ def test_epochs_and_turn_states_are_bounded():
 
 
 def test_the_least_used_sessions_go_but_busy_ones_stay():
-    sessions = Sessions(Bounds(sessions=2))
+    sessions = Sessions(Bounds(sessions=2), KEY)
     busy = put(sessions, sessions.scope(key("busy")), "1")
     busy.chain.stage(1.0)
     idle = put(sessions, sessions.scope(key("idle")), "2")
@@ -141,7 +143,7 @@ def test_the_least_used_sessions_go_but_busy_ones_stay():
 
 
 def test_over_the_byte_budget_cold_anchors_of_old_sessions_go():
-    sessions = Sessions(Bounds(bytes=25))
+    sessions = Sessions(Bounds(bytes=25), KEY)
     old, new = sessions.scope(key("old")), sessions.scope(key("new"))
     put(sessions, old, "1", live=False)
     put(sessions, old, "2")
@@ -155,7 +157,7 @@ def test_over_the_byte_budget_cold_anchors_of_old_sessions_go():
 
 
 def test_room_is_made_only_at_the_limit_and_only_by_idle_chains():
-    sessions = Sessions(Bounds(connections=2))
+    sessions = Sessions(Bounds(connections=2), KEY)
     scope = sessions.scope(key())
     one = put(sessions, scope, "1", used=1.0)
     assert sessions.make_room() == []
@@ -171,7 +173,7 @@ def test_room_is_made_only_at_the_limit_and_only_by_idle_chains():
 
 def test_an_epoch_is_kept_as_long_as_an_anchor_of_its_session():
     """A reset finds an unnamed session by its epoch; forgotten, the reset would be lost."""
-    sessions = Sessions(Bounds(anchors_unnamed=1))
+    sessions = Sessions(Bounds(anchors_unnamed=1), KEY)
     unnamed = sessions.scope(key(None))
     for name in ("anon-1", "anon-2", "anon-3"):
         unnamed.epoch(name)

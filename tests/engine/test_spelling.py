@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from engine.baseline import HeldItem
+from engine.baseline import Baseline, HeldItem
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
 
@@ -37,7 +37,10 @@ def test_items_are_a_sequence_like_any_other(old, new, start, stop, step):
     sequences = [
         Items(plain),
         split(body(old + new), [known_of(body(old))]).items,
-        Items(raws(new), base=[HeldItem(raw, received=False) for raw in raws(old)]),
+        Items(
+            raws(new),
+            base=Baseline(None, (), tuple(HeldItem(raw, received=False) for raw in raws(old))),
+        ),
     ]
     for one in sequences:
         assert len(one) == len(plain)

@@ -36,7 +36,7 @@ class FakeDriver:
         self.closed_sockets: list[str] = []
         self.called = asyncio.Event()
         self.has_left = asyncio.Event()
-        self.sessions = Sessions(Bounds())
+        self.sessions = Sessions(Bounds(), b"k")
 
     async def run(self, call: Call) -> Answer:
         self.calls.append(call)

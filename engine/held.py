@@ -1,0 +1,251 @@
+"""One item that the provider holds, whole or as a digest; what makes a client's item the same."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, NoReturn
+
+from msgspec import Raw
+
+from engine import freezing, items
+from engine.condensed import Condensed
+from engine.errors import NotKept
+from engine.freezing import Keys
+from engine.splitting import Fields, names_a_key_twice, object_of
+
+_TEXT = Raw(b'""')
+_PER_FORM, _PER_PART = 320, 60
+_OUTPUT = b"_output"
+
+
+class HeldItem:
+    """One item that the provider holds, and the client's latest proven spelling of it.
+
+    Both are kept: equality under the projection is not transitive (an item without an id equals
+    two with different ids), so that a new spelling has to be measured against what is held.
+    ``sealed``: what is held was thrown away, and the proven spelling is the only one that counts.
+    """
+
+    __slots__ = (
+        "_echo_key", "_expected", "_model_made", "echo", "frozen", "held", "received", "sealed",
+    )  # fmt: skip
+
+    is_whole = True
+    """Its bytes are kept; where they are not, ``held`` and ``echo`` raise ``NotKept``."""
+
+    def __init__(
+        self,
+        held: Raw,
+        *,
+        received: bool,
+        echo: Raw | None = None,
+        frozen: bool = False,
+        sealed: bool = False,
+    ) -> None:
+        self.held = held
+        self.echo = held if echo is None else echo
+        self.received, self.sealed = received, sealed
+        self.frozen = frozen
+        """It is a freeze policy that calls the echo the same (DESIGN 4.5)."""
+        self._model_made: bool | None = True if received else None
+        self._echo_key: tuple[bytes, str | None] | None = None
+        self._expected: tuple[Fields, ...] = ()
+
+    def _decoded(self) -> object:
+        try:
+            return items.parse(self.held)
+        except (ValueError, RecursionError):
+            return None
+
+    @property
+    def model_made(self) -> bool:
+        if self._model_made is None:
+            self._model_made = items.made_by_model(self._decoded())
+        return self._model_made
+
+    @property
+    def kind(self) -> str:
+        """The word for it in evidence."""
+        return items.kind(self._decoded())
+
+    @property
+    def echo_key(self) -> tuple[bytes, str | None]:
+        if self._echo_key is None:
+            self._echo_key = items.echo_key(self._decoded())
+        return self._echo_key
+
+    def difference(self, now: Raw, freeze: Keys = ()) -> items.Path | None:
+        """Where the client's item parts from the held one; None if they are the same item.
+
+        ``freeze`` is that of the upstream's policy, the same for the life of the item.
+        """
+        if now in (self.held, self.echo) or (self._expected and self._is_expected(now)):
+            return None
+        try:
+            held, sent = items.parse(self.held), items.parse(now)
+            where = freezing.difference(held, sent, model_made=self.model_made, freeze=freeze)
+        except (ValueError, RecursionError):
+            return ()
+        return () if where is None and self.sealed else where
+
+    def freezes(self, now: Raw) -> bool:
+        """Whether this proven spelling says something else of a tool's output than the held one."""
+        if self.sealed:
+            return self.frozen
+        if now == self.held or _OUTPUT not in bytes(self.held):
+            return False
+        if now == self.echo:
+            return self.frozen
+        return self.difference(now) is not None
+
+    def expect(self) -> None:
+        """Work out the usual echoes beforehand: the fields as they are, with or without the id.
+
+        Clients keep the bytes of most values. Equal bytes are equal values where those of the item
+        name no key twice; and what would not equal even itself is left to ``difference``.
+        """
+        try:
+            value, fields = items.parse(self.held), object_of.decode(self.held)
+            bare = {key: part for key, part in value.items() if key != "id"}
+            same = [items.difference(value, one, model_made=True) is None for one in (value, bare)]
+        except (ValueError, RecursionError):
+            return
+        fields.pop("status", None)
+        without_id = {name: raw for name, raw in fields.items() if name != "id"}
+        self._expected = tuple(
+            one for one, is_same in zip((fields, without_id), same, strict=True) if is_same
+        )
+
+    def _is_expected(self, now: Raw) -> bool:
+        text = bytes(now)
+        try:
+            fields = object_of.decode(text)
+            if names_a_key_twice(text, fields):
+                return False
+        except (ValueError, RecursionError):
+            return False
+        status = fields.pop("status", _TEXT)
+        return bytes(memoryview(status)[:1]) == b'"' and fields in self._expected
+
+    def spelled(self, now: Raw) -> HeldItem:
+        """The same held item, with the client's spelling of it, in memory of its own.
+
+        A slice keeps the whole body alive that it was cut from.
+        """
+        held, frozen = self.held.copy(), self.freezes(now)
+        if now == self.held and self.frozen:
+            echo = held  # what the client says now, not what it said before
+        elif now not in (self.held, self.echo):
+            echo = now.copy()
+        else:
+            echo = held if self.echo is self.held else self.echo.copy()
+        if held is self.held and echo is self.echo:
+            return self
+        twin = HeldItem(held, received=self.received, echo=echo, frozen=frozen, sealed=self.sealed)
+        twin._model_made, twin._echo_key = self._model_made, self._echo_key
+        return twin
+
+    def odd(self, now: Raw) -> Odd | None:
+        """What has to be kept of it beside this proven spelling; None where that says it all."""
+        if self.sealed:
+            return Odd(None, self.received, self.frozen, sealed=True)
+        if now == self.held:
+            return Odd(None, received=True) if self.received else None
+        if not self.received:
+            try:
+                if items.same_json(items.parse(self.held), items.parse(now)):
+                    return None  # whatever equals the one equals the other
+            except (ValueError, RecursionError):
+                pass
+        return Odd(self.held.copy(), self.received, self.freezes(now))
+
+    @property
+    def weight_of_expected(self) -> int:
+        """Bytes in memory of the usual echoes: slices of what is held, and what maps them."""
+        return sum(_PER_FORM + _PER_PART * len(fields) for fields in self._expected)
+
+    @property
+    def size(self) -> int:
+        """Bytes of it in memory, without the objects around them."""
+        echo = 0 if self.echo is self.held else len(memoryview(self.echo))
+        return len(memoryview(self.held)) + echo
+
+
+class Odd(NamedTuple):
+    """What an item in a body does not say of the one that the provider holds in its place."""
+
+    held: Raw | None
+    """The bytes that the provider holds, where they differ."""
+    received: bool
+    frozen: bool = False
+    sealed: bool = False
+    """They differ, and were thrown away."""
+
+
+AS_SPELLED = Odd(None, received=False)
+
+
+class Digested(HeldItem):
+    """An item of which only the digest is kept (``engine.condensed``)."""
+
+    __slots__ = ("_table", "index")
+
+    is_whole = False
+
+    def __init__(self, table: Condensed, index: int) -> None:
+        # Not its base's: ``held`` and ``echo`` are not there.
+        self._table, self.index = table, index
+        record = table[index]
+        self.received, self.sealed, self.frozen = record.received, record.sealed, record.frozen
+
+    def __getattr__(self, name: str) -> NoReturn:
+        raise NotKept(f"only a digest is kept: no {name}")
+
+    @property
+    def digest(self) -> bytes:
+        return self._table[self.index].digest
+
+    def digest_of(self, now: Raw) -> bytes:
+        """The digest that a client's item has beside it."""
+        return self._table.digest(now)
+
+    @property
+    def kind(self) -> str:
+        return self._table[self.index].kind
+
+    @property
+    def length(self) -> int:
+        """Bytes of the client's spelling."""
+        return self._table[self.index].length
+
+    @property
+    def model_made(self) -> bool:
+        return self._table[self.index].model_made
+
+    @property
+    def echo_key(self) -> NoReturn:
+        raise NotKept("only a digest is kept: no echo_key")
+
+    def difference(self, now: Raw, freeze: Keys = ()) -> items.Path | None:  # noqa: ARG002
+        return None if self.digest_of(now) == self.digest else ()
+
+    def freezes(self, now: Raw) -> bool:  # noqa: ARG002
+        return self.frozen
+
+    def spelled(self, now: Raw) -> HeldItem:
+        """The same held item, whose proven spelling is at hand again."""
+        received, frozen, sealed = self.received, self.frozen, self._is_sealed(now)
+        return HeldItem(now.copy(), received=received, frozen=frozen, sealed=sealed)
+
+    def odd(self, now: Raw) -> Odd | None:
+        sealed = self._is_sealed(now)
+        if not sealed and not self.received:
+            return None
+        return Odd(None, self.received, self.frozen, sealed)
+
+    def _is_sealed(self, now: Raw) -> bool:
+        """Another spelling was proven by what has been thrown away since."""
+        return self.sealed or self.difference(now) is not None
+
+    @property
+    def size(self) -> int:
+        return 0
