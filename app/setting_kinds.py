@@ -81,6 +81,15 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(value)
 
 
+def _keys(value: Any) -> tuple[str, ...]:
+    if value == "off":
+        return ()
+    try:
+        return _words(value)
+    except ValueError:
+        raise ValueError('"off" or a list of JSON keys') from None
+
+
 def _words_text(value: str) -> list[str]:
     return [word.strip() for word in value.split(",") if word.strip()]
 
@@ -140,6 +149,9 @@ def _secret(value: Any) -> str:
 NUMBER = Kind("number", _number, _number_text)
 FLAG = Kind("true or false", _flag, _flag_text)
 WORDS = Kind("list of words", _words, _words_text)
+KEYS = Kind(
+    "`off` or list of JSON keys", _keys, lambda text: text if text == "off" else _words_text(text)
+)
 FILE = Kind("path", _path)
 HOST = Kind("address", _host)
 HOSTS = Kind("list of host names", _hosts, _words_text)

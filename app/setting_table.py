@@ -160,19 +160,20 @@ UPSTREAM_HELP: dict[str, str] = {
     "cooldown": "Seconds that it is then used over HTTP.",
     "rejected_cooldown": "Seconds over HTTP after an upgrade was refused with 426, 403 or 404; "
     "with `store`: seconds in which all goes as it came after a response was not kept.",
+    "freeze": "An old tool output that differs from the seen one only in these keys, at any depth, "
+    "is treated as the seen one.",
     "visible_keys": "As the setting of that name, for this upstream.",
 }
-_CHOICES = {
+_KINDS = {
     "continuation": kinds.choice("websocket", "store", "observe", "off"),
     "tools": kinds.choice("strict", "relaxed"),
+    "freeze": kinds.KEYS,
 }
-_NOT_YET = frozenset({"freeze"})
-"""Parts of the policy that the engine does not act on yet; they cannot be set."""
 
 
 def _policy_kind(name: str, default: Any) -> Kind:
-    if name in _CHOICES:
-        return _CHOICES[name]
+    if name in _KINDS:
+        return _KINDS[name]
     if isinstance(default, bool):
         return kinds.FLAG
     if isinstance(default, int):
@@ -191,7 +192,6 @@ UPSTREAM_SETTINGS: tuple[Setting, ...] = (
             UPSTREAM_HELP.get(part.name, ""),
         )
         for part in dataclasses.fields(Policy)
-        if part.name not in _NOT_YET
     ),
 )
 """The keys of a table ``[upstreams.NAME]``: address, preset, and ``engine.model.Policy``."""

@@ -69,7 +69,7 @@ def decide(
         if extended and not anchor.is_proven(request.items):
             continue
         changed = changed_fields(anchor.fields, request.fields, policy.tools)
-        if not changed and _continuable(anchor, request):
+        if not changed and _continuable(anchor, request, policy):
             extended.append(anchor)
     if extended:
         chains = tuple(anchor.chain for anchor in extended if anchor.chain is not None)
@@ -77,11 +77,11 @@ def decide(
     return _explain(anchors, request, policy, epoch, asker)
 
 
-def _continuable(anchor: Anchor, request: Request) -> bool:
+def _continuable(anchor: Anchor, request: Request, policy: Policy) -> bool:
     length = len(anchor.items)
     if length > len(request.items) or (length == len(request.items) and not anchor.warmup):
         return False
-    return anchor.matched(request.items) == length
+    return anchor.matched(request.items, policy.freeze) == length
 
 
 def _explain(
@@ -98,7 +98,7 @@ def _explain(
     if compared.cold is ColdCause.EPOCH_RESET:
         return Plan((), Reason.EPOCH_RESET, compared, reset_reason=compared.reset_reason)
     changed = changed_fields(compared.fields, request.fields, policy.tools)
-    matched = compared.matched(request.items)
+    matched = compared.matched(request.items, policy.freeze)
     if changed or matched < len(compared.items):
         evidence = divergence.describe(
             compared.items,
@@ -106,6 +106,7 @@ def _explain(
             matched,
             key=asker.digest_key,
             visible_keys=policy.visible_keys,
+            freeze=policy.freeze,
             changed=changed,
             fields=(compared.fields, request.fields),
         )

@@ -78,7 +78,7 @@ def decide(
             and anchor.kept.account == account
             and anchor.cold is None
             and len(anchor.items) < len(request.items)
-            and anchor.matched(request.items) == len(anchor.items)
+            and anchor.matched(request.items, policy.freeze) == len(anchor.items)
             and not changed_fields(anchor.fields, request.fields, policy.tools)
         ):
             return decision.Plan((), Reason.OK, anchor)

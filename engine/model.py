@@ -269,6 +269,7 @@ class Policy:
     With ``store``: how long after a response that was not stored all is sent as it came.
     """
     freeze: tuple[str, ...] = ()
+    """JSON keys in which an old tool output may differ from the seen one (``engine.freezing``)."""
     visible_keys: tuple[str, ...] = ("_meta",)
 
 

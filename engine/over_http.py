@@ -101,7 +101,8 @@ class HttpSide:
         given, extended = turn.understood, turn.extended
         request = kept.storing(self._keeper.diagnosis.ask(turn))
         proven = 0 if extended is None else len(extended.items)
-        turn.staged = stage(given.items, own_copy(given.fields), extended)
+        freeze = turn.call.upstream.policy.freeze
+        turn.staged = stage(given.items, own_copy(given.fields), extended, freeze)
         turn.previous_response_id = None if extended is None else extended.response_id
         turn.items_sent = len(given.items) - proven
         over_socket = turn.call.transport == "ws"

@@ -133,7 +133,8 @@ class SocketSide:
             self._keeper.settle(turn)
         if turn.extended is None:
             await self._open(turn)
-        turn.staged = stage(turn.understood.items, own_copy(turn.understood.fields), turn.extended)
+        fields = own_copy(turn.understood.fields)
+        turn.staged = stage(turn.understood.items, fields, turn.extended, policy.freeze)
         turn.queue_ms = turn.since(self._clock.monotonic()) - (turn.connect_ms or 0.0)
 
     async def _open(self, turn: Turn) -> None:

@@ -14,6 +14,9 @@ GOOD = [
     (kinds.FLAG, True, True),
     (kinds.WORDS, ["a", "b"], ("a", "b")),
     (kinds.WORDS, [], ()),
+    (kinds.KEYS, ["_meta", "off"], ("_meta", "off")),
+    (kinds.KEYS, "off", ()),
+    (kinds.KEYS, [], ()),
     (kinds.FILE, "/a/b", Path("/a/b")),
     (kinds.HOST, "::1", "::1"),
     (kinds.HOST, "0.0.0.0", "0.0.0.0"),
@@ -38,6 +41,9 @@ BAD = [
     (kinds.NUMBER, float("inf"), "a number"),
     (kinds.FLAG, 1, "true or false"),
     (kinds.WORDS, "a", "a list of words"),
+    (kinds.KEYS, "_meta", '"off" or a list of JSON keys'),
+    (kinds.KEYS, False, '"off" or a list of JSON keys'),
+    (kinds.KEYS, [""], '"off" or a list of JSON keys'),
     (kinds.WORDS, [1], "a list of words"),
     (kinds.WORDS, [" "], "a list of words"),
     (kinds.FILE, "", "the path of a file"),
@@ -67,6 +73,8 @@ TEXT = [
     (kinds.FLAG, "TRUE", True),
     (kinds.FLAG, "0", False),
     (kinds.WORDS, "a, b,", ("a", "b")),
+    (kinds.KEYS, "off", ()),
+    (kinds.KEYS, "_meta, at", ("_meta", "at")),
     (kinds.HOSTS, "a.example,b.example", ("a.example", "b.example")),
 ]
 

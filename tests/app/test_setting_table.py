@@ -23,8 +23,7 @@ def test_every_setting_says_what_it_does():
 
 
 def test_an_upstreams_keys_are_its_address_its_preset_and_the_engines_policy():
-    later = {"freeze"}  # the engine does not act on it yet
-    policy = [part.name for part in fields(Policy) if part.name not in later]
+    policy = [part.name for part in fields(Policy)]
     assert ["base_url", "preset", *policy] == [setting.name for setting in UPSTREAM_SETTINGS]
     assert sorted(UPSTREAM_HELP) == sorted(setting.name for setting in UPSTREAM_SETTINGS)
 
