@@ -1,13 +1,15 @@
 """The one writer of this process: a thread that puts rows into the database in batches.
 
-``record`` is called on the event loop, before a turn's last event goes to its client. It only
-appends to a bounded queue: a database that is slow, locked, full or gone never delays or fails a
-turn. The thread waits a moment for company, writes what is there in one transaction and, where
-that fails for a reason that may pass, tries again with growing pauses until it succeeds. Rows are
-told apart by ``turn_id``, so writing one twice (after a commit whose answer was lost) leaves one.
+``record`` is called on the event loop, before a turn's last event goes to its client. It appends
+the row to the journal and to a queue: a database that is slow, locked, full or gone never delays or
+fails a turn. The thread waits a moment for company, writes what is there in one transaction and,
+where that fails for a reason that may pass, tries again with growing pauses until it succeeds. Rows
+are told apart by ``turn_id``, so writing one twice (after a commit whose answer was lost, or once
+more from the journal of a process that was killed) leaves one.
 
-What is lost is counted, never silent: rows that find the queue full or the writer closed
-(``dropped``) and rows that the database refuses for what is in them (``rejected``).
+Of more rows than ``capacity`` only the places in the journal are kept in memory. What is lost is
+counted, never silent: rows that find queue and journal full or the writer closed (``dropped``) and
+rows that the database refuses for what is in them (``rejected``).
 """
 
 from __future__ import annotations
@@ -27,6 +29,8 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.clock import Clock
 from app.ledger.database import WRITES
+from app.ledger.journal.journal import Journal, JournalState, Waiting
+from app.ledger.journal.records import Begun
 from app.ledger.rows import COLUMNS, TurnRow, to_ms
 
 logger = logging.getLogger(__name__)
@@ -58,6 +62,10 @@ class WriterState:
     """The last attempt failed; the next one is due."""
     last_error: str | None
     """The kind of the last failure, e.g. ``OperationalError``."""
+    on_disk: int
+    """Of ``queued``, rows that wait in the journal only."""
+    journal: JournalState | None
+    """None where there is no journal."""
 
 
 class LedgerWriter:
@@ -69,6 +77,7 @@ class LedgerWriter:
         clock: Clock,
         *,
         on_written: Callable[[list[TurnRow]], None] | None = None,
+        journal: Journal | None = None,
         batch_size: int = 500,
         linger: float = 0.05,
         capacity: int = 20_000,
@@ -80,7 +89,9 @@ class LedgerWriter:
         self._linger = linger
         self._capacity = capacity
         self._statement = _insert_statement(engine)
-        self._queue: deque[TurnRow] = deque()
+        self._journal = journal
+        self._queue: deque[Waiting] = deque()
+        self._in_memory = 0
         self._changed = threading.Condition()
         self._accepted = 0
         self._settled = 0
@@ -94,20 +105,33 @@ class LedgerWriter:
         self._hurry = 0
         self._closed = False
         self._abandoned = False
+        if journal is not None:
+            self._queue.extend(journal.take_over())
+            self._accepted = len(self._queue)
+            self._in_memory = sum(waiting.row is not None for waiting in self._queue)
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
         self._thread.start()
 
     # Called from any thread
 
+    def begin(self, start: Begun) -> None:
+        """A turn has begun: should this process be killed, it leaves a row all the same."""
+        if self._journal is not None:
+            self._journal.begin(start)
+
     def record(self, row: TurnRow) -> None:
         """Take a row to be written. Never blocks on the database, never raises."""
         with self._changed:
-            if self._closed or len(self._queue) >= self._capacity:
+            # In one step with the queue: the journal is settled in the order of its ends.
+            place = None if self._journal is None or self._closed else self._journal.end(row)
+            full = self._in_memory >= self._capacity
+            if self._closed or (full and place is None):
                 self._dropped += 1
                 first = self._dropped == 1 or self._dropped % 1_000 == 0
                 total = self._dropped
             else:
-                self._queue.append(row)
+                self._queue.append(Waiting(None if full else row, place))
+                self._in_memory += not full
                 self._accepted += 1
                 if len(self._queue) in (1, self._batch_size):
                     self._changed.notify_all()
@@ -126,6 +150,8 @@ class LedgerWriter:
                 failures=self._failures,
                 retrying=self._retrying,
                 last_error=self._last_error,
+                on_disk=len(self._queue) - self._in_memory,
+                journal=None if self._journal is None else self._journal.state(),
             )
 
     @property
@@ -154,8 +180,8 @@ class LedgerWriter:
     def close(self, timeout: float = 10.0) -> bool:
         """Take no more rows, write what waits, end the thread. False when rows were lost.
 
-        What the database still refuses after ``timeout`` seconds is given up and counted as
-        dropped. Calling it again does nothing.
+        What the database still refuses after ``timeout`` seconds stays in the journal for the next
+        process; without one it is given up and counted as dropped. Calling it again does nothing.
         """
         with self._changed:
             self._closed = True
@@ -165,14 +191,22 @@ class LedgerWriter:
             self._abandoned = True
             self._changed.notify_all()
         self._thread.join(timeout)
-        lost = self._accepted - self._settled
-        if lost:
-            with self._changed:
-                self._dropped += lost
-                self._settled = self._accepted
-                self._queue.clear()
-            logger.error("the ledger was closed with %d rows unwritten", lost)
-        return lost == 0
+        with self._changed:
+            left = self._accepted - self._settled
+            lost = sum(waiting.place is None for waiting in self._queue)
+            self._dropped += lost
+            self._settled = self._accepted
+            self._queue.clear()
+            self._in_memory = 0
+        if self._journal is not None:
+            self._journal.close()
+        if left:
+            logger.error(
+                "the ledger was closed with %d rows unwritten; %d of them are in the journal",
+                left,
+                left - lost,
+            )
+        return left == 0
 
     # The thread
 
@@ -180,17 +214,27 @@ class LedgerWriter:
         pause = _FIRST_PAUSE
         while batch := self._next_batch():
             try:
-                rows = self._write(batch)
+                rows = self._write(self._read(batch))
             except Exception as error:
                 if not self._wait_before_retry(error, pause):
                     return
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             pause = _FIRST_PAUSE
-            self._settle(len(batch))
+            self._settle(batch)
             self._tell(rows)
 
-    def _next_batch(self) -> list[TurnRow]:
+    def _read(self, batch: Sequence[Waiting]) -> list[TurnRow]:
+        """The rows of a batch; those that wait on disk are read from there."""
+        rows: list[TurnRow] = []
+        for row, place in batch:
+            if row is not None:
+                rows.append(row)
+            elif self._journal is not None and place is not None:
+                rows += self._journal.read([place])
+        return rows
+
+    def _next_batch(self) -> list[Waiting]:
         """The oldest rows, which stay queued until they are settled; empty at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._queue or self._closed)
@@ -218,13 +262,15 @@ class LedgerWriter:
             self._changed.wait_for(lambda: self._abandoned, pause)
             return not self._abandoned
 
-    def _settle(self, count: int) -> None:
+    def _settle(self, batch: Sequence[Waiting]) -> None:
+        if self._journal is not None:
+            self._journal.settled(batch)
         with self._changed:
             if self._abandoned:  # a last write came through after its rows were given up
                 return
-            for _ in range(count):
-                self._queue.popleft()
-            self._settled += count
+            for _ in batch:
+                self._in_memory -= self._queue.popleft().row is not None
+            self._settled += len(batch)
             recovered = self._retrying
             self._retrying = False
             self._changed.notify_all()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from app.ledger.journal.records import Begun
 from app.ledger.rows import COLUMNS, TurnRow, to_ms
 from engine.model import Kind, Mode, Reason, Status, TurnFacts, Usage, UsageState
 from tests.support.clock import START
@@ -98,3 +99,25 @@ def make_usage(**changes: Any) -> Usage:
         "state": UsageState.REPORTED,
     }
     return Usage(**(values | changes))
+
+
+def make_begun(**changes: Any) -> Begun:
+    """What is known of a turn when its request has come in."""
+    known: dict[str, Any] = {
+        "turn_id": "turn_1",
+        "started_at": 1_000,
+        "source": "gateway",
+        "kind": "generation",
+        "session": "s",
+        "session_key": "k",
+        "root_session": None,
+        "turn_group": "t",
+        "tenant": "te",
+        "client": "codex",
+        "client_version": "1",
+        "client_transport": "ws",
+        "gateway_version": "0",
+        "upstream": "default",
+        "model": "gpt",
+    }
+    return Begun(**{**known, **changes})

@@ -10,13 +10,14 @@ from sqlalchemy import Engine, event, select, text
 
 from app.ledger.csv_export import write_csv
 from app.ledger.database import open_engine
+from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
 from app.ledger.queries import stream
 from app.ledger.rows import COLUMNS, TurnRow
 from app.ledger.writer import LedgerWriter, write_rows
 from tests.support.clock import START, ManualClock
 from tests.support.ledger import everything
-from tests.support.rows import START_MS, make_row, unknown_usage
+from tests.support.rows import START_MS, make_begun, make_row, unknown_usage
 
 
 @pytest.fixture
@@ -310,3 +311,87 @@ def test_many_rows_can_be_written_at_once_as_they_are(engine: Engine):
     assert 5 == write_rows(engine, rows, batch_size=2)
     assert 1 == write_rows(engine, [rows[0], make_row()])
     assert rows == stored(engine)[:5]
+
+
+# --- with a journal -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def journals(tmp_path):
+    made: list[Journal] = []
+
+    def make(**options) -> Journal:
+        made.append(Journal(tmp_path / "journal", **options))
+        return made[-1]
+
+    yield make
+    for journal in made:
+        journal.close()
+
+
+def test_rows_that_a_writer_could_not_write_are_written_by_the_next_process(
+    engine: Engine, make_writer, journals
+):
+    first = make_writer(journal=journals())
+    with refusing(engine, locked) as failed:
+        first.record(make_row(turn_id="turn_a"))
+        assert failed.wait(5)
+        assert not first.close(timeout=0.2)
+    assert ([], 0) == (stored(engine), first.dropped)
+    second = make_writer(journal=journals())
+    assert second.flush()
+    assert ["turn_a"] == [row.turn_id for row in stored(engine)]
+    assert second.state().journal.recovered == 1
+
+
+def test_a_turn_that_had_begun_when_its_process_ended_becomes_an_error(
+    engine: Engine, make_writer, journals
+):
+    first = make_writer(journal=journals())
+    first.begin(make_begun(turn_id="turn_1"))
+    first.close()
+    second = make_writer(journal=journals())
+    assert second.flush()
+    assert [("turn_1", "error", "process_ended")] == [
+        (row.turn_id, row.status, row.error_code) for row in stored(engine)
+    ]
+
+
+def test_more_rows_than_fit_in_memory_wait_on_disk_and_keep_their_order(
+    engine: Engine, make_writer, journals
+):
+    writer = make_writer(journal=journals(segment_bytes=2_000), capacity=3, batch_size=2)
+    rows = [make_row(turn_id=f"turn_{n}") for n in range(20)]
+    with refusing(engine, locked) as failed:
+        for row in rows:
+            writer.record(row)
+        assert failed.wait(5)
+        state = writer.state()
+    assert (20, 17, 0) == (state.queued, state.on_disk, state.dropped)
+    assert writer.flush()
+    assert [row.turn_id for row in rows] == [row.turn_id for row in stored(engine)]
+    assert (0, 0) == (writer.state().queued, writer.state().on_disk)
+
+
+def test_beyond_memory_and_disk_rows_are_dropped_and_counted(engine: Engine, make_writer, journals):
+    writer = make_writer(journal=journals(limit=4_000), capacity=3)
+    with refusing(engine, locked):
+        for n in range(20):
+            writer.record(make_row(turn_id=f"turn_{n}"))
+        state = writer.state()
+    assert state.dropped == 20 - state.queued > 0
+    assert writer.flush()
+    assert len(stored(engine)) == state.queued
+
+
+def test_a_row_that_the_database_refuses_is_not_tried_again_by_the_next_process(
+    engine: Engine, make_writer, journals
+):
+    first = make_writer(journal=journals())
+    first.record(make_row(turn_id="turn_bad", input_tokens=2**70))
+    first.record(make_row(turn_id="turn_good"))
+    assert first.flush()
+    assert first.close()
+    second = make_writer(journal=journals())
+    assert second.state().journal.recovered == 0
+    assert ["turn_good"] == [row.turn_id for row in stored(engine)]
