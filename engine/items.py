@@ -304,7 +304,7 @@ def echo_key(value: Any) -> tuple[bytes, str | None]:
         value = _spelled_out(value)
         core = {
             key: part
-            for key in sorted(_CONTENT & value.keys())
+            for key in _CONTENT & value.keys()
             if (part := _core(key, value[key])) not in (None, [], {})
         }
         if core.keys() <= {"type"}:  # of an unknown kind: all that it has tells it from another
@@ -325,7 +325,7 @@ def _core(key: str, value: Any) -> Any:
             return value
     if key in _EMPTY_IS_ABSENT and isinstance(value, list):
         return [
-            {name: part[name] for name in sorted(_CONTENT & part.keys())}
+            {name: part[name] for name in _CONTENT & part.keys()}
             if isinstance(part, dict)
             else part
             for part in value
