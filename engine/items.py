@@ -308,10 +308,10 @@ def echo_key(value: Any) -> tuple[bytes, str | None]:
             if (part := _core(key, value[key])) not in (None, [], {})
         }
         if core.keys() <= {"type"}:  # of an unknown kind: all that it has tells it from another
-            core = {key: value[key] for key in sorted(value.keys() - _REGENERATED - {"id"})}
+            core = {key: value[key] for key in value.keys() - _REGENERATED - {"id"}}
     else:
         core = {"value": value}
-    text = json.dumps(core, sort_keys=True, default=_literal, ensure_ascii=True)
+    text = json.dumps(core, sort_keys=True, default=_literal)
     id_ = value.get("id") if isinstance(value, dict) else None
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     return digest, id_ if isinstance(id_, str) and id_ else None

@@ -107,3 +107,18 @@ def test_a_text_of_any_characters_has_a_key():
 
 def test_a_key_is_sixteen_bytes():
     assert len(key(MESSAGE)[0]) == 16
+
+
+@pytest.mark.parametrize("type_", ["a_kind_of_next_year", None])
+def test_an_item_of_unknown_kind_is_known_by_all_that_a_client_keeps(type_):
+    held = {"type": type_, "payload": 1, "more": {"a": 1, "b": 2}}
+    regenerated = {"id": "x_1", "status": "done", "created_at": 1, "metadata": {"m": 1}}
+    echo = {"more": {"b": 2, "a": 1}, "payload": 1, "type": type_}
+    assert key({**held, **regenerated})[0] == key(held)[0] == key(echo)[0]
+    assert key({**held, **regenerated})[1] == "x_1"
+    assert key(held)[0] != key({**held, "payload": 2})[0]
+    assert key(held)[0] != key(without(held, "payload"))[0]
+
+
+def test_what_is_unknown_in_a_known_kind_makes_no_other_key():
+    assert key({**CALL, "payload": 1})[0] == key(CALL)[0]
