@@ -223,13 +223,13 @@ class Baseline(Sequence[HeldItem]):
 
 
 # Bytes of the objects around the bytes of one thing, as CPython 3.11 lays them out.
-_AROUND = 1000
+_AROUND = 600
 _PER_RAW = 81
 _PER_CUT = 56
-_PER_MADE = 450
+_PER_MADE = 330
 _PER_ODD = 170
 _PER_HELD = 200
-_PER_FIELD = 300
+_PER_FIELD = 240
 
 
 def _weight_of(item: HeldItem) -> int:

@@ -23,7 +23,7 @@ BYTES_PER_ITEM = _RECORD.size
 _RECEIVED, _SEALED, _FROZEN = 1, 2, 4
 _LONGEST = (1 << 32) - 1
 _KINDS = 256
-_AROUND = 400
+_AROUND = 300
 """Bytes of the objects around the records; ``_PER_KIND`` those of one name of a kind."""
 _PER_KIND = 90
 

@@ -13,7 +13,7 @@ from engine.freezing import Keys
 from engine.splitting import Fields, names_a_key_twice, object_of
 
 _TEXT = Raw(b'""')
-_PER_FORM, _PER_PART = 320, 60
+_PER_FORM, _PER_PART = 280, 35
 _OUTPUT = b"_output"
 
 

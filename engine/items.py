@@ -304,14 +304,14 @@ def echo_key(value: Any) -> tuple[bytes, str | None]:
         value = _spelled_out(value)
         core = {
             key: part
-            for key in sorted(_CONTENT & value.keys())
+            for key in _CONTENT & value.keys()
             if (part := _core(key, value[key])) not in (None, [], {})
         }
         if core.keys() <= {"type"}:  # of an unknown kind: all that it has tells it from another
-            core = {key: value[key] for key in sorted(value.keys() - _REGENERATED - {"id"})}
+            core = {key: value[key] for key in value.keys() - _REGENERATED - {"id"}}
     else:
         core = {"value": value}
-    text = json.dumps(core, sort_keys=True, default=_literal, ensure_ascii=True)
+    text = json.dumps(core, sort_keys=True, default=_literal)
     id_ = value.get("id") if isinstance(value, dict) else None
     digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
     return digest, id_ if isinstance(id_, str) and id_ else None
@@ -325,7 +325,7 @@ def _core(key: str, value: Any) -> Any:
             return value
     if key in _EMPTY_IS_ABSENT and isinstance(value, list):
         return [
-            {name: part[name] for name in sorted(_CONTENT & part.keys())}
+            {name: part[name] for name in _CONTENT & part.keys()}
             if isinstance(part, dict)
             else part
             for part in value

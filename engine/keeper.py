@@ -16,6 +16,7 @@ from engine import decision, digests, failures, handshake, kept
 from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
 from engine.diagnosis import Diagnosis
+from engine.errors import NotKept
 from engine.health import Health, Storage
 from engine.model import ColdCause, EpochReason, Kind, Reason
 from engine.outcome import Ended
@@ -82,6 +83,12 @@ class Keeper:
         turn.request = expand(turn.understood, anchor)
         turn.anchored, turn.named = True, named
         return True
+
+    def must_tell(self, turn: Turn) -> None:
+        """Before a turn is sent in full: raises ``NotKept`` where nobody knows all of it."""
+        sent = turn.understood.items
+        if isinstance(sent, Items) and not sent.is_told:
+            raise NotKept("only digests are kept of what the client named")
 
     def not_kept(self, turn: Turn) -> Ended:
         """No chain goes on from what the client named, and nobody can tell it any more."""

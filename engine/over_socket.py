@@ -132,6 +132,7 @@ class SocketSide:
             self._keeper.retire(turn.scope, chain, ColdCause.CLOSED)
             self._keeper.settle(turn)
         if turn.extended is None:
+            self._keeper.must_tell(turn)
             await self._open(turn)
         fields = own_copy(turn.understood.fields)
         turn.staged = stage(turn.understood.items, fields, turn.extended, policy.freeze)

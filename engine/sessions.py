@@ -135,6 +135,11 @@ class Sessions:
             if name == upstream and anchor.kept is not None:
                 anchor.cool(ColdCause.MISSING_RESPONSE_ID)
 
+    @property
+    def bytes(self) -> int:
+        """What all anchors weigh together, as far as it was counted."""
+        return self._bytes
+
     def superseded(self, size: int) -> None:
         """``size`` bytes of a baseline are now counted with the anchor that extends it."""
         self._bytes -= size

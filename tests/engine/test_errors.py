@@ -4,6 +4,7 @@ from engine.errors import (  # fmt: skip
     ConnectFailed,
     ConnectionLost,
     EngineError,
+    NotKept,
     SessionBusy,
     SessionClosed,
     TurnFailed,
@@ -17,7 +18,7 @@ def test_each_error_has_its_place():
     assert issubclass(UpstreamError, EngineError)
     for kind in (ConnectFailed, ConnectionLost, UpgradeRejected):
         assert issubclass(kind, UpstreamError)
-    for kind in (SessionBusy, SessionClosed, TurnFailed, UnreadableRequest):
+    for kind in (NotKept, SessionBusy, SessionClosed, TurnFailed, UnreadableRequest):
         assert issubclass(kind, EngineError)
         assert not issubclass(kind, UpstreamError)
 

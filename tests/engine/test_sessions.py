@@ -1,7 +1,12 @@
 """The registry keeps what is in use and forgets the rest."""
 
-from engine.chain import Anchor, Chain
+import json
+
+from msgspec import Raw
+
+from engine.chain import Anchor, Chain, KeptChain, stage
 from engine.model import ColdCause
+from engine.request import own_copy, split
 from engine.sessions import Bounds, Sessions
 
 KEY = b"k"
@@ -154,6 +159,92 @@ def test_over_the_byte_budget_cold_anchors_of_old_sessions_go():
     put(sessions, new, "4", live=False)
     sessions.trim(new)
     assert sessions.find("r3") is not None
+
+
+def held(scope, name, sessions, *, live=True, used=1.0, length=10_000):
+    """An anchor with a transcript of this length, and one item that is not spelled yet."""
+    asked = split(json.dumps({"model": "m", "input": ["x" * length]}).encode())
+    staged = stage(asked.items, own_copy(asked.fields), None)
+    baseline, digest = staged.baseline([Raw(b'{"type":"reasoning"}')], KEY)
+    anchor = put(sessions, scope, name, live=live, used=used, size=baseline.size)
+    anchor.items, anchor.fields, anchor.digest = baseline, staged.fields, digest
+    return anchor
+
+
+def spared(*anchors):
+    return [anchor.items.spelling is None for anchor in anchors]
+
+
+def test_over_the_byte_budget_cold_anchors_are_condensed_first_then_live_ones_by_last_use():
+    sessions = Sessions(Bounds(bytes=40_000), KEY)
+    old, new = sessions.scope(key("old")), sessions.scope(key("new"))
+    live, cold = held(old, "1", sessions), held(old, "2", sessions, live=False)
+    late, early = held(new, "3", sessions, used=3.0), held(new, "4", sessions, used=2.0)
+    everything = (live, cold, late, early)
+    assert (sessions.trim(new), spared(*everything)) == ([], [False, True, False, False])
+    held(new, "5", sessions, used=4.0)
+    assert (sessions.trim(new), spared(*everything)) == ([], [True, True, False, False])
+    held(new, "6", sessions, used=5.0)
+    assert (sessions.trim(new), spared(*everything)) == ([], [True, True, False, True])
+    assert [sessions.find(f"r{n}") is None for n in range(1, 7)] == [False] * 6
+    assert all(anchor.cold is None for anchor in (live, late, early))
+
+
+def test_a_transcript_that_a_turn_is_about_to_extend_is_left_alone_and_a_lease_is_no_hindrance():
+    sessions = Sessions(Bounds(bytes=5_000), KEY)
+    scope = sessions.scope(key())
+    busy, leased = held(scope, "1", sessions), held(scope, "2", sessions)
+    busy.chain.stage(1.0)
+    leased.chain.leased_by = "socket"
+    assert sessions.trim(scope) == []
+    assert spared(busy, leased) == [False, True]
+    busy.chain.release()
+    sessions.trim(scope)
+    assert spared(busy) == [True]
+
+
+def test_a_kept_response_is_live():
+    sessions = Sessions(Bounds(bytes=15_000), KEY)
+    scope = sessions.scope(key())
+    kept, cold = held(scope, "1", sessions, live=False), held(scope, "2", sessions, live=False)
+    kept.cold, kept.kept = None, KeptChain("c")
+    assert (kept.is_live, cold.is_live) == (True, False)
+    sessions.trim(scope)
+    assert spared(kept, cold) == [False, True]
+    assert (kept.is_forgotten, cold.is_forgotten) == (False, True)
+
+
+def test_what_digests_do_not_make_room_for_is_forgotten():
+    sessions = Sessions(Bounds(bytes=2_500), KEY)
+    scope = sessions.scope(key())
+    cold, live = held(scope, "1", sessions, live=False), held(scope, "2", sessions)
+    assert sessions.trim(scope) == []
+    assert (sessions.find("r1"), sessions.find("r2")) == (None, (key(), live))
+    sessions = Sessions(Bounds(bytes=1), KEY)
+    last = held(sessions.scope(key()), "3", sessions)
+    chain = last.chain
+    assert sessions.trim(sessions.scope(key())) == [chain]
+    assert (last.cold, sessions.find("r3")) == (ColdCause.EVICTED, None)
+    assert cold.size == 0
+
+
+def test_what_is_counted_is_what_is_kept():
+    """Each anchor once, with what decisions have worked out of it; never less than nothing."""
+    sessions = Sessions(Bounds(), KEY)
+    scope = sessions.scope(key())
+    one, two = held(scope, "1", sessions), held(scope, "2", sessions, live=False)
+    sessions.trim(scope)
+    before = sessions.bytes
+    assert before == one.weight + two.weight > 20_000
+    assert one.items[0].kind == "value"  # the item is cut out and made, once
+    sessions.trim(scope)
+    assert before < sessions.bytes == one.weight + two.weight
+    one.items.condense(KEY)
+    sessions.trim(scope)
+    assert sessions.bytes == one.weight + two.weight < 15_000
+    sessions.drop(scope, one)
+    sessions.drop(scope, two)
+    assert sessions.bytes == 0
 
 
 def test_room_is_made_only_at_the_limit_and_only_by_idle_chains():

@@ -88,9 +88,21 @@ class _Site:
             return False
         if not any(isinstance(node, ast.FunctionDef) for node in self.way):
             return False
-        parent = self.way[-2]
-        is_last = isinstance(parent, ast.FunctionDef) and parent.body[-1] is self.node
-        return not (is_last and isinstance(self.node, ast.Return))
+        return not (isinstance(self.node, ast.Return) and self._is_at_the_end())
+
+    def _is_at_the_end(self) -> bool:
+        """Whether the function ends where this statement does."""
+        for below, above in zip(self.way[::-1], self.way[-2::-1], strict=False):
+            if isinstance(above, (ast.For, ast.While)):
+                return False
+            blocks = [getattr(above, name, []) for name in ("body", "orelse", "finalbody")]
+            if not isinstance(below, ast.ExceptHandler) and not any(
+                block and block[-1] is below for block in blocks
+            ):
+                return False
+            if isinstance(above, ast.FunctionDef):
+                return True
+        return False
 
     def _shown(self, made: ast.AST) -> tuple[str, str]:
         """The code around the fault, before and after: as much of one expression as is short."""

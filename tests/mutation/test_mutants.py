@@ -80,3 +80,15 @@ def test_a_mutant_is_one_change_and_leaves_the_tree_as_it_is():
         "def f(a):\n    return a + 0",
     ]
     assert ast.dump(tree) == before
+
+
+def test_a_return_at_the_end_of_a_function_is_not_left_out_and_an_early_one_is():
+    early = "def f(a):\n    if a:\n        return True\n    g(a)\n"
+    last = (
+        "def f(a):\n    try:\n        g(a)\n    except E:\n        if a:\n            return True\n"
+    )
+    loop = "def f(a):\n    for i in a:\n        return True\n"
+    removed = [
+        any("return True -> (removed)" in one for one in names(s)) for s in (early, last, loop)
+    ]
+    assert removed == [True, False, True]
