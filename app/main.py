@@ -24,7 +24,8 @@ from app.gateway.asgi import Gateway
 from app.gateway.wiring import build_gateway
 from app.keys import Keys
 from app.ledger import database
-from app.ledger.facts import to_row
+from app.ledger.facts import to_begun, to_row
+from app.ledger.journal.journal import Journal
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.paths import STATIC
@@ -119,7 +120,10 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
         web.telemetry.observe(rows)
 
     web.hub.start()
-    writer = service.writer = LedgerWriter(engine, service.clock, on_written=written)
+    journal = Journal(settings.journal_dir, limit=settings.journal_bytes)
+    writer = service.writer = await asyncio.to_thread(
+        LedgerWriter, engine, service.clock, on_written=written, journal=journal
+    )
     stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_SECONDS)
     web.engine, web.writer_state = engine, writer.state
     alerts = Alerts(engine, settings, keys, service.clock, on_attempt=web.telemetry.delivered)
@@ -128,12 +132,14 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     web.alerts = alerts
     stack.callback(_shut, web)
 
+    recorder = _recorder(settings, keys, writer, service.sample_upstreams)
     wired = build_gateway(
         settings,
         keys,
         service.clock,
-        on_turn=_recorder(settings, keys, writer, service.sample_upstreams),
+        on_turn=recorder.record,
         on_pass=web.telemetry.passed,
+        on_begin=recorder.begin,
     )
     service.gateway = wired.gateway
     stack.push_async_callback(wired.aclose)
@@ -153,20 +159,35 @@ def _open_ledger(settings: Settings) -> tuple[Keys, Engine]:
     return keys, engine
 
 
+@dataclass(frozen=True, slots=True)
+class _Recorder:
+    """Hands turns to the writer, as rows with the names that the settings want."""
+
+    writer: LedgerWriter
+    samples: frozenset[str]
+    pseudonymize: Callable[[str], str] | None
+
+    def begin(self, facts: TurnFacts) -> None:
+        self.writer.begin(
+            to_begun(self._marked(facts), gateway_version=VERSION, pseudonymize=self.pseudonymize)
+        )
+
+    def record(self, facts: TurnFacts) -> None:
+        self.writer.record(
+            to_row(self._marked(facts), gateway_version=VERSION, pseudonymize=self.pseudonymize)
+        )
+
+    def _marked(self, facts: TurnFacts) -> TurnFacts:
+        return replace(facts, source="sample") if facts.upstream in self.samples else facts
+
+
 def _recorder(
     settings: Settings, keys: Keys, writer: LedgerWriter, samples: frozenset[str]
-) -> Callable[[TurnFacts], None]:
+) -> _Recorder:
     def pseudonym(name: str) -> str:
         return keys.hmac("name", name)
 
-    hashed = pseudonym if settings.pseudonymize else None
-
-    def record(facts: TurnFacts) -> None:
-        if facts.upstream in samples:
-            facts = replace(facts, source="sample")
-        writer.record(to_row(facts, gateway_version=VERSION, pseudonymize=hashed))
-
-    return record
+    return _Recorder(writer, samples, pseudonym if settings.pseudonymize else None)
 
 
 def _shut(web: Web) -> None:

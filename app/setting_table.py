@@ -54,6 +54,20 @@ SETTINGS: tuple[Setting, ...] = (
         "added, made at first start. Required with PostgreSQL.",
     ),
     Setting(
+        "journal_dir",
+        kinds.FILE,
+        None,
+        "Directory of the journal, which holds rows until the database has them; gateways on one "
+        "machine may share it. Without it the name of the SQLite file with `.turns` added, with "
+        "PostgreSQL `$XDG_STATE_HOME/warmline/turns-…` (`~/.local/state/warmline/turns-…`).",
+    ),
+    Setting(
+        "journal_bytes",
+        kinds.integer(MIB),
+        256 * MIB,
+        "Largest size of the journal. Beyond it rows are lost if the process ends, and counted.",
+    ),
+    Setting(
         "token",
         kinds.SECRET,
         None,

@@ -7,6 +7,7 @@ is guessed. ``docs/settings.md`` is checked against this table.
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import os
 import tomllib
@@ -56,6 +57,8 @@ class Settings:
     upstream: str
     database: str
     key_file: Path
+    journal_dir: Path
+    journal_bytes: int
     token: str | None
     gateway_token: str | None
     allowed_hosts: tuple[str, ...]
@@ -146,6 +149,7 @@ def load(
     if values["database"] is None:
         values["database"] = _default_database(variables)
     values["key_file"] = values["key_file"] or _default_key_file(values["database"])
+    values["journal_dir"] = values["journal_dir"] or _default_journal(values["database"], variables)
     settings = Settings(
         **values,
         upstreams=read_upstreams(
@@ -235,10 +239,25 @@ def _default_key_file(database: str) -> Path:
             "All gateways need the same key. Create it once with: "
             "(umask 077; openssl rand -hex 32 > warmline.key)",
         )
+    return _beside(database, ".key")
+
+
+def _default_journal(database: str, variables: Mapping[str, str]) -> Path:
+    if not database.startswith("postgresql"):
+        return _beside(database, ".turns")
+    state = variables.get("XDG_STATE_HOME", "")
+    home = Path(state) if Path(state).is_absolute() else Path.home() / ".local" / "state"
+    # What is left of one ledger must never be written to another.
+    name = hashlib.sha256(without_password(database).encode()).hexdigest()[:12]
+    return home / "warmline" / f"turns-{name}"
+
+
+def _beside(database: str, suffix: str) -> Path:
+    """The SQLite file with ``suffix`` added to its name."""
     file = database
     if "://" in database:
         file = database.partition(":///")[2].partition("?")[0]
-    return Path(file + ".key").expanduser()
+    return Path(file + suffix).expanduser()
 
 
 def without_password(database: str) -> str:

@@ -16,6 +16,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
 from prometheus_client.registry import Collector
 
 from app.ledger.conditions import SUCCEEDED, cache_class_of
+from app.ledger.journal.journal import JournalState
 from app.ledger.rows import TurnRow
 from app.ledger.writer import WriterState
 from app.tasks import describe
@@ -254,7 +255,11 @@ class _WriterCollector(Collector):
             return
         for name, text, value in (
             ("warmline_ledger_rows_written", "Rows written to the ledger.", state.written),
-            ("warmline_ledger_rows_dropped", "Rows lost: the queue was full.", state.dropped),
+            (
+                "warmline_ledger_rows_dropped",
+                "Rows lost: queue and journal were full.",
+                state.dropped,
+            ),
             ("warmline_ledger_rows_rejected", "Rows that the database refused.", state.rejected),
             (
                 "warmline_ledger_write_errors",
@@ -264,6 +269,22 @@ class _WriterCollector(Collector):
         ):
             yield CounterMetricFamily(name, text, value=value)
         yield GaugeMetricFamily("warmline_ledger_queued_rows", "Rows that wait.", state.queued)
+        if state.journal is not None:
+            yield from _journal(state.journal)
+
+
+def _journal(state: JournalState) -> Iterator[Metric]:
+    for name, text, value in (
+        (
+            "warmline_journal_recovered",
+            "Rows and turns under way that ended processes had left.",
+            state.recovered + state.process_ended,
+        ),
+        ("warmline_journal_missed", "Records that the journal could not take.", state.missed),
+        ("warmline_journal_torn", "Lines of the journal that could not be read.", state.torn),
+    ):
+        yield CounterMetricFamily(name, text, value=value)
+    yield GaugeMetricFamily("warmline_journal_bytes", "Size of the journal.", state.bytes)
 
 
 class _AlertsCollector(Collector):

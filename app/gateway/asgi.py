@@ -47,6 +47,7 @@ class Gateway:
         gateway_token: str | None = None,
         max_body_bytes: int = 64 * MIB,
         on_pass: Callable[[str, int], None] = lambda _upstream, _status: None,
+        on_begin: Callable[[TurnFacts], None] = lambda _facts: None,
     ) -> None:
         self._context = Context(
             driver=driver,
@@ -61,6 +62,7 @@ class Gateway:
             gateway_token=gateway_token,
             max_body_bytes=max_body_bytes,
             on_pass=on_pass,
+            on_begin=on_begin,
         )
 
     @staticmethod

@@ -20,7 +20,7 @@ from app.gateway import headers, passthrough
 from app.gateway.context import Context
 from app.gateway.departure import Departure, watch
 from app.gateway.intake import take
-from app.gateway.rows import Receipt, facts, turn_headers
+from app.gateway.rows import Receipt, begin, facts, turn_headers
 from app.gateway.upstreams import Target
 from app.gateway.wire import Receive, Scope, Send, refuse, respond
 from app.tasks import describe
@@ -51,6 +51,7 @@ async def serve(
     if taken is None:
         return
     receipt, identity, body = taken.receipt, taken.identity, taken.body
+    begin(context, receipt, identity)
     departure = Departure()
     watcher = context.tasks.start(watch(receive, departure), name="client of a compaction")
     known: dict[str, Any] = {

@@ -42,6 +42,8 @@ class Context:
     max_body_bytes: int = 64 * MIB
     on_pass: Callable[[str, int], None] = lambda _upstream, _status: None
     """Told of each request that was passed through: upstream and status (metrics only)."""
+    on_begin: Callable[[TurnFacts], None] = lambda _facts: None
+    """For all turns: what is known of one when its request has come in."""
     tasks: Tasks = field(default_factory=Tasks)
     _http: aiohttp.ClientSession | None = None
 
@@ -62,6 +64,13 @@ class Context:
             self.on_turn(facts)
         except Exception as error:
             logger.error("facts of turn %s lost: %s", facts.turn_id, describe(error))
+
+    def begin(self, facts: TurnFacts) -> None:
+        """Tell the ledger of a turn that is under way; as ``record``."""
+        try:
+            self.on_begin(facts)
+        except Exception as error:
+            logger.error("turn %s is not in the journal: %s", facts.turn_id, describe(error))
 
     def session_key(self, identity: Identity, upstream: str, session: str) -> str:
         """As the engine makes it, for the rows that it never sees."""

@@ -15,7 +15,7 @@ from app.gateway.calls import call_of
 from app.gateway.context import Context
 from app.gateway.departure import Departure, events_of, run, watch
 from app.gateway.intake import take
-from app.gateway.rows import turn_headers
+from app.gateway.rows import begin, turn_headers
 from app.gateway.upstreams import Target
 from app.gateway.wire import (
     RawHeaders,
@@ -51,6 +51,7 @@ async def serve(
         transport="sse" if taken.fields.stream else "http",
         epoch_reset=taken.identity.epoch_reset,
     )
+    begin(context, taken.receipt, taken.identity)
     await _answer(context, call, receive, send)
 
 

@@ -55,6 +55,14 @@ def facts(
     return replace(base, **known)
 
 
+def begin(context: Context, receipt: Receipt, identity: Identity) -> None:
+    """Tell the ledger that a turn is under way, in case that this process is killed before its end.
+
+    Of such a turn nothing but an error will ever be known.
+    """
+    context.begin(facts(context, receipt, identity, Status.ERROR))
+
+
 def record_refusal(
     context: Context, receipt: Receipt, identity: Identity, refusal: Refusal
 ) -> None:

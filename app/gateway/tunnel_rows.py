@@ -16,7 +16,7 @@ import msgspec
 from app.gateway.context import Context
 from app.gateway.identity import Identity
 from app.gateway.inbox import Frame
-from app.gateway.rows import Receipt, facts
+from app.gateway.rows import Receipt, begin, facts
 from engine import failures
 from engine.model import Kind, Mode, Reason, Status
 from engine.stream import TERMINAL, Fold
@@ -69,6 +69,7 @@ class TunnelRows:
         if frame.fields.type != "response.create":
             return
         turn = _Turn(frame.receipt, self._identify(frame), _request_facts(frame.body))
+        begin(self._context, frame.receipt, turn.identity)
         lane = _lane(frame.body)
         self._asked.setdefault(lane, deque()).append(turn)
         self._latest = turn.identity

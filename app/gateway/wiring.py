@@ -50,9 +50,11 @@ def build_gateway(
     *,
     on_turn: Callable[[TurnFacts], None],
     on_pass: Callable[[str, int], None],
+    on_begin: Callable[[TurnFacts], None] = lambda _facts: None,
 ) -> Wired:
-    """``on_turn`` gets the facts of every turn, ``on_pass`` upstream and status of every request
-    that is passed through. Call it on the event loop that serves."""
+    """``on_begin`` gets what is known of every turn at its start, ``on_turn`` the facts of each at
+    its end, ``on_pass`` upstream and status of every request that is passed through. Call it on the
+    event loop that serves."""
     redaction.install()
     key = keys.derive("engine")
     http, websocket = Http(), SharedSockets(WebSockets())
@@ -83,6 +85,7 @@ def build_gateway(
         gateway_token=settings.gateway_token,
         max_body_bytes=settings.max_body_bytes,
         on_pass=on_pass,
+        on_begin=on_begin,
     )
     return Wired(gateway, driver, http)
 

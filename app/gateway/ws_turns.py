@@ -17,7 +17,7 @@ from app.gateway.handover import Seat
 from app.gateway.http_turns import INTERNAL
 from app.gateway.identity import Identity, identify
 from app.gateway.inbox import Frame, Inbox
-from app.gateway.rows import facts, record_refusal
+from app.gateway.rows import begin, facts, record_refusal
 from app.gateway.upstreams import Target
 from app.gateway.wire import Receive, Scope, Send, error_frame
 from app.tasks import describe
@@ -110,6 +110,7 @@ class ClientSocket:
 
     def call(self, frame: Frame) -> Call:
         identity = self.identity(frame)
+        begin(self.context, frame.receipt, identity)
         call = call_of(
             frame.receipt,
             self.target,

@@ -14,9 +14,10 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+from app.ledger.journal.records import Begun
 from app.ledger.rows import TurnRow, to_ms
 from engine.model import DivergenceClass, Evidence, TurnFacts, Usage, UsageState
 
@@ -128,6 +129,17 @@ def to_row(
         price_note=None,
         import_id=None,
     )
+
+
+def to_begun(
+    facts: TurnFacts,
+    *,
+    gateway_version: str | None,
+    pseudonymize: Callable[[str], str] | None = None,
+) -> Begun:
+    """What is known of a turn at its start, with names as in its row."""
+    row = to_row(facts, gateway_version=gateway_version, pseudonymize=pseudonymize)
+    return Begun(**{part.name: getattr(row, part.name) for part in fields(Begun)})
 
 
 @dataclass(frozen=True, slots=True)

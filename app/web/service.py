@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict
 from html import escape
 from typing import Any
 
@@ -37,6 +38,8 @@ def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
             "rejected": state.rejected,
             "retrying": state.retrying,
             "last_error": state.last_error,
+            "on_disk": state.on_disk,
+            "journal": None if state.journal is None else asdict(state.journal),
         }
         return JsonAnswer(
             {"status": "ok" if ready else "ledger_unwritable", "ledger": ledger},

@@ -1,6 +1,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.ledger.journal.journal import JournalState
 from app.ledger.writer import WriterState
 from app.telemetry import CONTINUATION, MODELS, Telemetry
 from tests.support.rows import make_row, unknown_usage
@@ -125,9 +126,16 @@ def test_the_writers_counters_are_read_with_each_scrape():
     assert not any("ledger" in name for name, _ in samples(telemetry))
     state = WriterState(
         queued=1, written=2, duplicates=3, dropped=4, rejected=5, failures=6, retrying=True,
-        last_error=None,
+        last_error=None, on_disk=7,
+        journal=JournalState(
+            bytes=8, recovered=9, process_ended=1, missed=11, torn=12, last_error=None
+        ),
     )  # fmt: skip
     found = samples(telemetry)
+    assert value(found, "warmline_journal_bytes") == 8
+    assert value(found, "warmline_journal_recovered_total") == 10
+    assert value(found, "warmline_journal_missed_total") == 11
+    assert value(found, "warmline_journal_torn_total") == 12
     assert value(found, "warmline_ledger_queued_rows") == 1
     assert value(found, "warmline_ledger_rows_written_total") == 2
     assert value(found, "warmline_ledger_rows_dropped_total") == 4

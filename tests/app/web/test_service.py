@@ -22,6 +22,8 @@ def test_ready_tells_of_the_writer(site):
             "rejected": 0,
             "retrying": False,
             "last_error": None,
+            "on_disk": 0,
+            "journal": None,
         },
     }
 
