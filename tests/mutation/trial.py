@@ -65,9 +65,12 @@ class _Finder(MetaPathFinder):
 
 
 class _Noticed:
-    """Which test failed first."""
+    """Which test failed first; those with random examples, which take longer, come last."""
 
     test = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: hasattr(getattr(item, "obj", None), "hypothesis"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.test:
