@@ -106,6 +106,8 @@ class Baseline(Sequence[HeldItem]):
 
     def echoes(self, start: int = 0) -> list[Raw]:
         """The client's spelling of each item from ``start`` on."""
+        if start >= self._count:
+            return []
         if self._successor is not None:
             return self.newest().echoes(start)[: self._count - start]
         ahead = self._count - len(self.more)

@@ -141,6 +141,7 @@ def test_a_baseline_that_gave_way_is_looked_up_in_the_digests_of_the_one_after_i
     first.give_way(later)
     later.condense(KEY)
     assert (len(digested(first)), len(digested(later))) == (2, 3)
+    assert (first.length, first.echoes(2)) == (len('"a"') + len(bytes(raw(said("b")))), [])
     assert matched(first, request(["a", said("b")]).items) == 2
     assert matched(first, request(["a", said("B")]).items) == 1
     fork = grown(first, Items((raw('"d"'),), base=first), [])
