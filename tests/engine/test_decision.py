@@ -173,6 +173,26 @@ def test_an_opaque_anchor_explains_nothing():
     assert (made.reason, made.compared) == (Reason.NO_BASELINE, None)
 
 
+def test_a_policy_freezes_old_outputs_in_the_decision_and_in_what_explains_it():
+    def output(text, meta):
+        return {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": {"t": text, "_meta": meta},
+        }
+
+    one = anchor(user("a"), output("x", 1), said("b"))
+    asked = request(user("a"), output("x", 2), said("b"), user("c"))
+    assert plan([one], asked).reason is Reason.PREFIX_MISMATCH
+    assert plan([one], asked, policy=Policy(freeze=("_meta",))).reason is Reason.OK
+    lost = anchor(user("a"), output("x", 1), said("b"), live=False, cold=ColdCause.CLOSED)
+    made = plan([lost], asked, policy=Policy(freeze=("_meta",)))
+    assert (made.reason, made.fallback) == (Reason.CONNECTION_LOST, "closed")
+    edited = request(user("a"), output("y", 2), said("b"), user("c"))
+    made = plan([one], edited, policy=Policy(freeze=("_meta",), visible_keys=("_meta", "t")))
+    assert (made.reason, made.evidence.path) == (Reason.PREFIX_MISMATCH, "/output/t")
+
+
 ASKED = request(user("a"), said("b"), user("c"))
 
 
