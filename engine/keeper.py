@@ -96,16 +96,6 @@ class Keeper:
         turn.refused = True
         return Ended(400, failures.not_found(turn.named))
 
-    def is_known(self, turn: Turn, named: str) -> bool:
-        """Whether an id is that of an anchor which ``expand`` would expand."""
-        found = self.sessions.find(named, turn.scope.key)
-        if found is None:
-            return False
-        (tenant, upstream, _), anchor = found
-        mine = (tenant, upstream) == (turn.call.tenant, turn.call.upstream.name)
-        unknown = anchor.opaque or anchor.flawed or anchor.is_forgotten
-        return mine and not (anchor.stored or unknown)
-
     def reset_by_call(self, turn: Turn) -> None:
         """The reset that came with the request: it holds for this turn already."""
         reason = turn.call.epoch_reset or EpochReason.MANUAL

@@ -224,6 +224,17 @@ async def test_a_stored_response_is_the_clients_to_continue():
     assert 1 == len(chains(s))
 
 
+async def test_what_the_client_continued_by_itself_is_no_other_turns_to_continue():
+    s = stack(OBSERVE)
+    stored = {**CREATE, "store": True}
+    first = (await s.turn(stored, **SOCKET))[-1]["response"]
+    second = {**stored, "previous_response_id": first["id"], "input": [user("two")]}
+    await s.turn(second, **SOCKET)
+    third = {**stored, "input": [*stored["input"], *first["output"], user("three")]}
+    await s.turn(third, **SOCKET)
+    assert (Mode.WS_FULL, Reason.CONNECTION_LOST) == shadow(s)
+
+
 async def test_what_happens_to_posts_says_nothing_of_websockets():
     s = stack(Policy(continuation="observe", max_losses=2))
     for _ in range(2):

@@ -27,6 +27,8 @@ from engine.model import Mode, Reason, Status, TurnFacts
 from tests.support.regimes import Regime
 
 Logical = list[str] | str
+_ROOM = 1_000_000
+"""Bytes of which no run has more: a budget below may be too small for one."""
 
 
 @dataclass(slots=True)
@@ -45,6 +47,10 @@ class Sent:
     """What the client sent of it."""
     previous: str | None = None
     kind: str = "generation"
+    body: bytes = b""
+    """As it was given to the engine."""
+    logged: int = 0
+    """How many requests the provider had seen before."""
     client: str = ""
     """The client and its transport, for the totals."""
     fault: str | None = None
@@ -84,7 +90,7 @@ FLAWS = {
 }
 """Planted faults after which the engine must not trust the answer, and the reason it then gives."""
 
-_FORCED = {
+SENT_AGAIN = {
     "limit_reached": (Reason.CONNECTION_LOST, "limit_reached"),
     "server_error": (Reason.CONNECTION_LOST, "server_error"),
     "not_found": (Reason.PREVIOUS_RESPONSE_NOT_FOUND, None),
@@ -110,11 +116,20 @@ class Judge:
     resets: list[tuple[str, str, str]] = field(default_factory=list)
     """Tenant, the oracle's session and the engine's name of it, in their order."""
 
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """What was sent and answered up to a response, in the bytes of the time."""
+    bodies: set[str] = field(default_factory=set)
+    """Of requests that are only observed."""
+
     def expect(self, sent: Sent) -> None:
         """Ask the oracle. To be called right before the request is given to the engine."""
         self.core.connections = [one for one in self.core.connections if one.open]
         sent.resets = len(self.resets)
         sent.fields = {**sent.fields, **self.regime.uncompared}
+        if self.regime.policy.continuation == "observe":
+            sent.logged = len(self.core.log)
+            self.bodies.add(sent.body.decode("utf-8", "surrogatepass"))
+            return  # what could have been is the twin's to say
         sent.expected = self.oracle.verdict(
             headers=sent.headers,
             session=sent.session,
@@ -164,8 +179,11 @@ class Judge:
         attempt = next((a for a in reversed(self.core.log) if _is_of(a, row)), None)
         if attempt is not None and attempt.overlapped:
             self._fault("overlap", row, "sent on a connection that was in use")
-        self._reason(sent, row)
-        self._digests(row)
+        if self.regime.policy.continuation == "observe":
+            self._observed(sent, row)
+        else:
+            self._reason(sent, row)
+            self._digests(row)
         done = row.status in (Status.COMPLETED, Status.INCOMPLETE) or (
             row.status is Status.CLIENT_CLOSED and row.baseline_digest is not None
         )
@@ -176,6 +194,18 @@ class Judge:
             self.cooled.add(row.previous_response_id)
         if sent.fault == "not_found":
             self.cooled.add(sent.expected.response_id)
+
+    def _observed(self, sent: Sent, row: TurnFacts) -> None:
+        """Nothing was changed: not a byte of the request, nor why it went as it went."""
+        self.report.checked["requests unchanged"] += 1
+        frames = [attempt.frame for attempt in self.core.log[sent.logged :]]
+        body = sent.body.decode("utf-8", "surrogatepass")
+        never_read = row.mode is None or row.error_code == "connection_lost"
+        if (body not in frames and not never_read) or not self.bodies.issuperset(frames):
+            self._fault("observed", row, "something else was sent than the client's request")
+        reason = Reason.CONTINUATION_OFF if sent.previous is None else Reason.CLIENT_ANCHORED
+        if row.reason is not reason:
+            self._fault("observed", row, f"{row.reason} instead of {reason}")
 
     def reset(self, tenant: str, session: str, name: str) -> None:
         """The engine has reset this session (by its own name): nothing before is continued."""
@@ -230,6 +260,8 @@ class Judge:
             flawed = _contradicts(self.core.held(rid).output)
         if flawed:
             self.flawed[rid] = FLAWS[sent.fault or ""]
+        if isinstance(sent.logical, list):
+            self.texts[rid] = [*sent.logical, *(item.text for item in self.core.held(rid).output)]
         over_socket = row.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL)
         leases = over_socket and not flawed and row.status is not Status.CLIENT_CLOSED
         if over_socket and sent.socket is not None and not flawed:
@@ -256,7 +288,7 @@ class Judge:
             went_on = row.mode is not None and row.mode.incremental
             self.report.checked["extendable chains"] += 1
             self.report.checked["extended" if went_on else "left aside"] += 1
-        if _FORCED.get(sent.fault or "") == (row.reason, row.fallback_reason):
+        if SENT_AGAIN.get(sent.fault or "") == (row.reason, row.fallback_reason):
             self.report.excused[reason] += expected == "ok"
             return
         if reason == "ok" and row.previous_response_id in self.flawed:
@@ -282,7 +314,7 @@ class Judge:
             if reason != flaw and self.regime.exact:
                 self._fault("reason", row, f"{reason}, but the answer before was {flaw}")
             return
-        again = sent.fault in _FORCED  # and what had to be sent again was the whole
+        again = sent.fault in SENT_AGAIN  # and what had to be sent again was the whole
         if reason == "payload_too_large" and not again and not self._is_large(sent):
             self.report.checked["left aside without need"] += 1
             self._fault("needless_full", row, "too large, though what is new is small")
@@ -290,10 +322,22 @@ class Judge:
         if sent.aged or reason in self.regime.allowed:
             self.report.excused["connection_age" if sent.aged else reason] += 1
             return
+        if self.regime.bounds.bytes < _ROOM and self._is_spelled_anew(sent):
+            self.report.excused["spelled anew where only digests are kept"] += 1
+            return
         self.report.checked["left aside without need"] += 1
         self._fault(
             "needless_full", row, f"{reason} ({row.fallback_reason}), though a chain was free"
         )
+
+    def _is_spelled_anew(self, sent: Sent) -> bool:
+        """Whether an item is not, byte for byte, what was sent or answered before in its place.
+
+        Beyond the byte budget the engine has only digests of those bytes.
+        """
+        before = self.texts.get(sent.expected.response_id or "", [])
+        now = sent.logical if isinstance(sent.logical, list) else []
+        return len(now) < len(before) or now[: len(before)] != before
 
     def _is_large(self, sent: Sent) -> bool:
         """Whether the frame of the continuation may exceed the limit: the limit is of what is sent."""
