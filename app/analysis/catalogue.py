@@ -97,7 +97,7 @@ HISTORY: dict[str, Advice] = {
     "metadata_moved": Advice(
         "Metadata moves to the newest result, and the older ones lose or change theirs.",
         "Keep it out of what the model reads, or name the key in the upstream's setting `freeze`: "
-        "old results then count as the model saw them. The embedded engine keeps them so by itself.",
+        "old results then count as the model saw them. The embedded engine does so by itself.",
     ),
     "ids_remade": Advice(
         "The client makes up ids anew instead of keeping those that were answered.",
@@ -318,6 +318,11 @@ LOST: dict[str, Advice] = {
     "http": Advice(
         "The turn before it had to go over HTTP, which holds no conversation.",
         "See why that turn did.",
+    ),
+    "diagnostics_refused": Advice(
+        "The setting `diagnostics` asks for something that this upstream or model does not know.",
+        "None is needed: the model is not asked again until the restart. Else set `diagnostics` "
+        "to false.",
     ),
     "handshake_changed": Advice(
         "The client sends other headers (credential, account, beta flags) than before.",

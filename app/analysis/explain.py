@@ -65,6 +65,8 @@ LOST: dict[str, str] = {
     "epoch_reset": "its connection had been retired with the epoch before",
     "handshake_changed": "the client's headers changed, so its connection could not be used",
     "server_error": "the upstream failed on its connection, and the turn was sent again",
+    "diagnostics_refused": "the upstream refused to be asked about its cache, so the turn was sent "
+    "again without the question",
 }
 """Words of ``fallback_reason`` behind ``connection_lost``."""
 
