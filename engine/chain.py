@@ -181,7 +181,8 @@ class Chain:
         self._go("commit")
         if self.anchor is not None:
             self.anchor.size = 0  # a chain is only ever extended: the new anchor holds its items
-            self.anchor.cool(ColdCause.SUPERSEDED)
+            lost = anchor is not None and anchor.opaque
+            self.anchor.cool(ColdCause.CLIENT_ANCHORED if lost else ColdCause.SUPERSEDED)
         self.anchor = anchor
         if anchor is not None:
             anchor.chain = self

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from engine import decision, digests, failures, handshake, kept
+from engine import decision, digests, failures, following, handshake, kept
 from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
 from engine.diagnosis import Diagnosis
@@ -75,6 +75,7 @@ class Keeper:
             turn.session = anchor.session
             turn.resets = turn.scope.epoch(turn.session).resets
         if anchor.stored or anchor.opaque:
+            turn.followed = anchor
             return False
         if anchor.flawed or anchor.is_forgotten:
             # Expanded, it would lack what the provider answered: the client has to replay.
@@ -97,7 +98,10 @@ class Keeper:
         return Ended(400, failures.not_found(turn.named))
 
     def reset_by_call(self, turn: Turn) -> None:
-        """The reset that came with the request: it holds for this turn already."""
+        """The reset that came with the request: it holds for this turn already.
+
+        A turn that is passed on as it came leaves it to the next one that is decided.
+        """
         reason = turn.call.epoch_reset or EpochReason.MANUAL
         name = turn.session or self.decide(turn, turn.scope.epoch("")).session
         self.close(self.sessions.reset(turn.scope, name, reason))
@@ -156,12 +160,13 @@ class Keeper:
     def commit(self, turn: Turn) -> None:
         call, scope, chain = turn.call, turn.scope, turn.chain
         now, policy = self._clock.monotonic(), call.upstream.policy
+        epoch = scope.epoch(turn.session)
+        self._follow(turn, epoch)
         anchor = self._anchor(turn)
         cold = self._flaw(turn)
         if turn.fold.response_id is not None:
             self.sessions.named_again(turn.fold.response_id, call.upstream.name)
         # A reset that came while the turn ran is for the next one, with the caller's reason.
-        epoch = scope.epoch(turn.session)
         overtaken = turn.resets != epoch.resets
         pending = epoch.pending if overtaken else None
         if chain is not None and (anchor is None or cold is not None):
@@ -186,14 +191,17 @@ class Keeper:
                 self._hang_on(anchor, turn)
             elif chain is None or cold is not None:
                 anchor.cool(cold or ColdCause.HTTP)
+                if turn.followed is not None and turn.followed is turn.extended:
+                    self._share(turn.followed, anchor)
             self.sessions.add(scope, anchor)
         if turn.kind is Kind.COMPACTION:
-            scope.epoch(turn.session).reset(EpochReason.COMPACTION)
-        elif turn.kind is Kind.GENERATION and not (anchor is not None and anchor.opaque):
-            full = scope.epoch(turn.session).commit(policy.epoch_turns, consume=pending is None)
+            epoch.reset(EpochReason.COMPACTION)
+        elif turn.kind is Kind.GENERATION and turn.epoch is not None:
+            full = epoch.commit(policy.epoch_turns, consume=pending is None)
             if full:
                 self.close(self.sessions.reset(scope, turn.session, EpochReason.TURN_COUNT))
-        if overtaken and anchor is not None:
+        # What the client goes on with by itself stays its own, as it is nobody else's.
+        if overtaken and anchor is not None and not anchor.opaque:
             why = epoch.word or EpochReason.MANUAL
             if anchor.chain is not None:
                 self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, why)
@@ -258,12 +266,29 @@ class Keeper:
     def hang(self, turn: Turn) -> None:
         """Let the turn hang on the kept response that its plan found, or open a chain."""
         found = turn.plan.compared if turn.plan and turn.plan.reason is Reason.OK else None
+        self._hang_under(turn, found)
+
+    def _hang_under(self, turn: Turn, found: Anchor | None) -> None:
         turn.extended, turn.stores = found, True
         if found is None or found.kept is None or found.kept.taken:
             turn.kept_chain = self._new_id("ch_")
         else:
             found.kept.taken = True
             turn.kept_chain = found.kept.id
+
+    def _follow(self, turn: Turn, epoch: Epoch) -> None:
+        """Where it is known what the client has continued by itself, know what it has left."""
+        anchor, call = turn.followed, turn.call
+        if anchor is None or turn.observed or not following.is_proven(turn, anchor, epoch):
+            return
+        turn.staged, turn.extended = following.staged(turn, anchor), anchor
+        now = self._clock.monotonic()
+        if (
+            call.upstream.policy.continuation == "store"
+            and kept.says_stored(turn.fold)
+            and self.storage.blocked(call.tenant, call.upstream.name, now) is None
+        ):
+            self._hang_under(turn, anchor)
 
     def let_go(self, turn: Turn) -> None:
         """The turn adds nothing to the chain; the next one may go on under its id."""
@@ -314,9 +339,13 @@ class Keeper:
         """From now on turns may hang on this response; its baseline is shared with the former's."""
         anchor.kept = KeptChain(turn.kept_chain or "", account=handshake.account(turn.call.headers))
         if turn.extended is not None:
-            self.sessions.superseded(turn.extended.size)
-            turn.extended.size = 0
-            turn.extended.give_way(anchor)
+            self._share(turn.extended, anchor)
+
+    def _share(self, former: Anchor, anchor: Anchor) -> None:
+        """What both hold is kept, and counted, with the later one."""
+        self.sessions.superseded(former.size)
+        former.size = 0
+        former.give_way(anchor)
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent: the chain is as it was; one without an anchor is of no use."""

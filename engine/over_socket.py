@@ -83,6 +83,8 @@ class SocketSide:
         else:
             await self._open(turn)
         assert turn.chain is not None
+        if turn.call.epoch_reset:  # not before: what the client goes on with stays its own
+            self._keeper.reset_by_call(turn)
         turn.mode, turn.previous_response_id = Mode.WS_INCREMENTAL, named
         turn.items_sent = len(turn.understood.items)
         frame = turn.understood.frame(

@@ -44,6 +44,8 @@ class Shadow:
             or not kept.covers(call.upstream.policy.models, request.text("model"))
             or (over_http and turn.kind is Kind.WARMUP)
         ):
+            if call.epoch_reset and turn.session:
+                self._keeper.reset_by_call(turn)
             return
         if named is not None:
             try:

@@ -95,6 +95,8 @@ class Turn:
     """The client named one of our anchors: its input was expanded."""
     named: str = ""
     """The id by which it did."""
+    followed: Anchor | None = None
+    """The anchor that the client named, where its request goes as it came."""
     plan: Plan | None = None
     chain: Chain | None = None
     kept_chain: str | None = None

@@ -251,8 +251,8 @@ class Judge:
                 self.had_resets.add(sent.session)
             return
         self.sessions[rid] = (row.tenant, row.session)
-        if row.reason is Reason.CLIENT_ANCHORED:
-            return  # the engine passes it on and does not know what it left; so it says
+        if row.reason is Reason.CLIENT_ANCHORED and row.baseline_digest is None:
+            return  # the engine passed it on and does not know what it left; so it says
         if row.baseline_digest is not None:
             self.baselines[rid] = row.baseline_digest
         flawed = sent.fault in FLAWS
