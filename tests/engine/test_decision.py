@@ -114,7 +114,10 @@ def test_changed_fields_are_named_and_the_evidence_holds_both():
     made = plan([one], asked)
     assert (made.reason, made.changed) == (Reason.NON_INPUT_FIELDS_CHANGED, ("model", "user"))
     assert (made.evidence.index, made.evidence.changed_fields) == (0, ("model", "user"))
-    assert [detail["field"] for detail in made.evidence.field_details] == ["model", "user"]
+    assert [(told["field"], told["change"]) for told in made.evidence.field_details] == [
+        ("model", "changed"),
+        ("user", "added"),
+    ]
     assert (made.candidates, made.compared) == ((), one)
 
 
@@ -178,7 +181,7 @@ def test_a_policy_freezes_old_outputs_in_the_decision_and_in_what_explains_it():
         return {
             "type": "function_call_output",
             "call_id": "c",
-            "output": {"t": text, "_meta": meta},
+            "output": {"_meta": meta, "t": text},
         }
 
     one = anchor(user("a"), output("x", 1), said("b"))
