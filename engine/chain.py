@@ -13,7 +13,7 @@ anchor cold and retires the chain, since nobody can tell what the connection hol
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -21,6 +21,7 @@ from msgspec import Raw
 
 from engine import baseline, digests
 from engine.baseline import Baseline, HeldItem, weight_of_fields
+from engine.freezing import Keys
 from engine.model import ColdCause, EpochReason
 from engine.spelling import Known
 
@@ -102,7 +103,7 @@ class Anchor:
         own = 0 if held.spelling is not None else weight_of_fields(self.fields)
         return held.size + own
 
-    def matched(self, request_items: Sequence[Raw], freeze: Collection[str] = ()) -> int:
+    def matched(self, request_items: Sequence[Raw], freeze: Keys = ()) -> int:
         """How many of the baseline's items the request repeats, from the first on.
 
         ``freeze`` is that of the policy of the anchor's upstream.
@@ -271,7 +272,7 @@ def stage(
     request_items: Sequence[Raw],
     fields: Mapping[str, Raw],
     extended: Anchor | None,
-    freeze: Collection[str] = (),
+    freeze: Keys = (),
 ) -> Staged:
     """What is held after sending these items, on top of ``extended`` where the turn continues."""
     return Staged(

@@ -60,6 +60,10 @@ SAME = {
         gave(text(a=text(b=text(c="é🙂\n", _meta=META)))),
         gave(text(a=text(b=text(c="é🙂\n")))),
     ),
+    "a text in a text in a text in a text": (
+        gave(text(a=text(b=text(c=text(d=1, _meta=META))))),
+        gave(text(a=text(b=text(c=text(d=1))))),
+    ),
     "a text that spells it with escapes": (gave('{"ok":1,"\\u005fmeta":1}'), gave('{"ok":1}')),
     "a part whose text is JSON": (
         gave([{"type": "input_text", "text": text(ok=1, _meta=META)}]),
@@ -222,6 +226,21 @@ def test_all_but_outputs_are_as_they_are():
     for item in (None, {"type": 1}, {"type": "message", "output": text(_meta=1)}, gave(SEEN)):
         keys = () if item == gave(SEEN) else KEYS
         assert item is freezing.seen(item, keys)
+
+
+def test_a_text_that_is_too_deep_is_left_and_one_beside_it_is_cut():
+    deep = '{"_meta":1,"a":' + "[" * 50_000 + "]" * 50_000 + "}"
+    assert deep == freezing.cut(deep, KEYS)
+    assert gave([deep, "{}"]) == freezing.seen(gave([deep, '{"_meta":1}']), KEYS)
+
+
+@pytest.mark.parametrize(
+    "shape", ['{"n":%s,"_meta":1}', '{"_meta":%s,"n":1}', '{"_meta":[%s],"n":1}']
+)
+def test_a_number_may_have_any_length(shape):
+    spelled = shape % ("7" * 5_000)
+    assert written_without(KEYS, spelled) == freezing.cut(spelled, KEYS)
+    assert "_meta" not in freezing.cut(spelled, KEYS)
 
 
 def test_an_output_nested_too_deeply_to_be_read_is_as_it_is():
