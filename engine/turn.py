@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -69,7 +70,11 @@ class Timer(Protocol):
 
     def when(self) -> float | None: ...
 
-    def reschedule(self, when: float | None) -> None: ...
+    def reschedule(self, when: float) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def until(self, when: float) -> AbstractAsyncContextManager[None]: ...
 
 
 class Event(NamedTuple):
