@@ -70,11 +70,15 @@ def test_an_upstream_shows_its_counters_its_preset_and_all_of_its_policy(open_pa
     expect(counted).to_contain_text("13")
 
 
-@pytest.mark.parametrize(("width", "theme"), [(390, "light"), (390, "dark"), (1440, "light"), (1440, "dark")])  # fmt: skip
-def test_the_page_meets_wcag_aa_and_is_no_wider_than_the_screen(
-    open_page, set_up, axe, width, theme
+@pytest.mark.parametrize("width", [390, 1440])
+def test_the_page_meets_wcag_aa_in_both_themes_and_is_no_wider_than_the_screen(
+    open_page, set_up, axe, width
 ):
-    page = opened(open_page, set_up, width=width, theme=theme, reduced_motion="reduce")
-    page.get_by_text(re.compile("^All .* keys")).first.click()
+    page = opened(open_page, set_up, width=width, reduced_motion="reduce")
+    whole = page.get_by_text(re.compile("^All .* keys")).first
+    whole.click()
     assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    assert [] == violations(page, axe)
+    whole.click()  # it is the table above it with more rows, and each takes its time
+    for theme in ("light", "dark"):
+        page.emulate_media(color_scheme=theme, reduced_motion="reduce")
+        assert [] == violations(page, axe)
