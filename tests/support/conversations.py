@@ -18,10 +18,11 @@ from engine.model import Status, TurnFacts
 from tests.support import edits, regimes
 from tests.support.acts import ACTS
 from tests.support.agents import Agent, body_of, sent_by, taken
-from tests.support.judge import FLAWS, SENT_AGAIN, Judge, Report, Sent
+from tests.support.judge import FLAWS, SENT_AGAIN, Judge
 from tests.support.loopback import Stack
 from tests.support.model import Model
 from tests.support.provider import Now, make_core
+from tests.support.report import Report, Sent
 from tests.support.spellings import answered, said
 from tests.support.twins import Twin
 
@@ -50,6 +51,7 @@ class Conversations:
         self.now = Now()
         self.core = make_core(self.regime.flavour, now=self.now, responder=self.model)
         self.stack = Stack(self.core, self.regime.policy, bounds=self.regime.bounds)
+        self.stack.sockets.are_eager = self.random.random() < 0.5
         self.report = Report()
         second = Upstream("second", self.stack.upstream.base_url, self.regime.policy)
         self.upstreams = {one.name: one for one in (self.stack.upstream, second)}
@@ -88,6 +90,10 @@ class Conversations:
                 await act(self, self.random.choice(self.agents[-7:]))
         except TimeoutError:
             self.report.faults.append(f"hang: step {self._step} did not end")
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self.stack.driver.aclose()
 
     def finish(self) -> None:
         """Every turn has left exactly one row."""
@@ -203,6 +209,8 @@ class Conversations:
         )
 
     def let_speak(self, agent: Agent) -> None:
+        if self.regime.policy.freeze and self.random.random() < 0.5:
+            edits.move_metadata(agent.history)
         if not agent.history and self.random.random() < 0.1:
             agent.history.append('{"role": "developer", "content": "be exact"}')
         if not agent.history or not edits.awaits_model(agent.history[-1]):

@@ -7,9 +7,8 @@ faults were planted, which resets were asked for, and what the policy of the run
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.demo.provider.core import Provider
@@ -24,63 +23,12 @@ from app.demo.provider.oracle import (
 )
 from app.demo.provider.verdict import Oracle, Verdict
 from engine.model import Mode, Reason, Status, TurnFacts
+from tests.support.frozen_oracle import one_form
 from tests.support.regimes import Regime
+from tests.support.report import Logical, Report, Sent
 
-Logical = list[str] | str
 _ROOM = 1_000_000
 """Bytes of which no run has more: a budget below may be too small for one."""
-
-
-@dataclass(slots=True)
-class Sent:
-    """A turn on its way: who sent it, what it means, and what should become of it."""
-
-    headers: dict[str, str]
-    session: str
-    """Upstream and session, under one name."""
-    socket: str | None
-    fields: dict[str, Any]
-    """All of the body but its input."""
-    logical: Logical
-    """The whole input that the client means, each item as JSON text."""
-    delta: Logical
-    """What the client sent of it."""
-    previous: str | None = None
-    kind: str = "generation"
-    body: bytes = b""
-    """As it was given to the engine."""
-    logged: int = 0
-    """How many requests the provider had seen before."""
-    client: str = ""
-    """The client and its transport, for the totals."""
-    fault: str | None = None
-    expected: Verdict = field(default_factory=lambda: Verdict("no_baseline"))
-    resets: int = 0
-    possible: bool = False
-    """Something is there to be continued, though a turn has failed on it before."""
-    aged: bool = False
-    """The connection that should be continued is older than the policy lets it become."""
-
-
-@dataclass(slots=True)
-class Report:
-    """What a run adds up to. A fault is a text that begins with its class."""
-
-    turns: int = 0
-    steps: int = 0
-    modes: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    """Mode and reason together."""
-    clients: Counter[str] = field(default_factory=Counter)
-    """By client, with its transport."""
-    continued: Counter[str] = field(default_factory=Counter)
-    """Turns that were continued, by client."""
-    checked: Counter[str] = field(default_factory=Counter)
-    """What was compared, and how often."""
-    planted: Counter[str] = field(default_factory=Counter)
-    excused: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
 
 
 FLAWS = {
@@ -134,7 +82,7 @@ class Judge:
             headers=sent.headers,
             session=sent.session,
             body=sent.fields,
-            given=sent.logical,
+            given=self._form(sent.logical),
             socket=sent.socket,
         )
         if self.regime.policy.continuation == "store":
@@ -183,7 +131,7 @@ class Judge:
             self._observed(sent, row)
         else:
             self._reason(sent, row)
-            self._digests(row)
+            self._digests(sent, row)
         done = row.status in (Status.COMPLETED, Status.INCOMPLETE) or (
             row.status is Status.CLIENT_CLOSED and row.baseline_digest is not None
         )
@@ -232,10 +180,30 @@ class Judge:
             self.report.excused["flawed_anchor"] += 1
             return  # nobody but the provider knows what the client hangs on here
         self.report.checked["transcripts"] += 1
-        if not same_transcript(held.items, given):
+        if not same_transcript(self._thawed(held.items), self._form(given)):
             self.report.checked["transcripts that differ"] += 1
             at = first_difference(held.items, given)
             self._fault("transcript", row, f"the provider holds another history from item {at} on")
+
+    def _form(self, given: Any) -> Any:
+        """Items as they are compared: where a policy freezes keys, without these."""
+        keys = self.regime.policy.freeze
+        if not keys or isinstance(given, str):
+            return given
+        return [one_form(keys, x if isinstance(x, str) else json.dumps(x)) for x in given]
+
+    def _thawed(self, held: tuple[Item, ...]) -> tuple[Item, ...]:
+        keys = self.regime.policy.freeze
+        return tuple(replace(x, text=one_form(keys, x.text)) for x in held) if keys else held
+
+    def _frozen(self, sent: Sent, row: TurnFacts) -> None:
+        """Only what the policy allows to move was frozen, and each of it is counted."""
+        held = self.core.held(row.previous_response_id or "").items
+        pairs = zip(held, sent.logical, strict=False)
+        count = sum(not same_item(one, now) for one, now in pairs)
+        self.report.checked["frozen items"] += count
+        if row.frozen_items != count:
+            self._fault("frozen", row, f"{row.frozen_items} items frozen, not {count}")
 
     def _response_id(self, row: TurnFacts) -> str | None:
         if row.response_id is not None:
@@ -273,6 +241,9 @@ class Judge:
             body=sent.fields,
             socket=sent.socket if leases else None,
         )
+        if self.regime.policy.freeze:
+            turn = self.oracle.turns[-1]
+            turn.held = replace(turn.held, items=self._thawed(turn.held.items))
         if (row.tenant, sent.session, row.session) in self.resets[sent.resets :]:
             self.oracle.turns[-1].reset = True
 
@@ -352,13 +323,15 @@ class Judge:
             return True  # what was flawed counts for less than the oracle thinks
         return reason in self.regime.allowed
 
-    def _digests(self, row: TurnFacts) -> None:
+    def _digests(self, sent: Sent, row: TurnFacts) -> None:
         """The proof in the ledger: a continuation's prefix is what the turn before left."""
         if row.mode is None or not row.mode.incremental or row.reason is Reason.CLIENT_ANCHORED:
             return
         if row.prefix_digest is None and row.baseline_digest is None:
             self.report.excused["mode_of_an_attempt_before"] += 1
             return  # it was sent again, and that attempt got nowhere
+        if self.regime.policy.freeze and sent.previous is None:
+            self._frozen(sent, row)
         before = self.baselines.get(row.previous_response_id or "")
         if before is not None and row.prefix_digest != before:
             self._fault("digest", row, "its prefix is not what the turn before left")

@@ -109,6 +109,7 @@ class LoopbackSockets:
     def __init__(self, core: Provider) -> None:
         self.core = core
         self.opened: list[LoopbackConnection] = []
+        self.are_eager = False
 
     async def connect(
         self, url: str, headers: list[tuple[str, str]], within: float
@@ -124,6 +125,7 @@ class LoopbackSockets:
             reply = refused.reply
             raise UpgradeRejected(reply.status, _pairs(reply.headers), reply.body) from refused
         connection = LoopbackConnection(lane)
+        connection.is_eager = self.are_eager
         self.opened.append(connection)
         return connection
 

@@ -85,6 +85,9 @@ class _Connection:
         self._place += 1
         return data
 
+    def take(self) -> bytes | None:
+        return None
+
     async def ping(self, within: float) -> bool:
         return True
 
