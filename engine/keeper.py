@@ -330,8 +330,12 @@ class Keeper:
         if kept.says_stored(turn.fold):
             self.storage.supported(turn.call.tenant, turn.call.upstream.name)
             return True
-        # An answer without an id says nothing of what the upstream keeps.
-        if turn.fold.response_id and turn.fold.terminal != "response.incomplete":
+        # An answer without an id says nothing of what the upstream keeps, nor what was not asked.
+        if (
+            turn.asks_to_store
+            and turn.fold.response_id
+            and turn.fold.terminal != "response.incomplete"
+        ):
             self.unsupported(turn, "not_stored")
         return False
 

@@ -245,8 +245,7 @@ class SocketSide:
                 raise lost(turn, "connection_lost") from error
             turn.attempts -= 1
             if error.code == 1009:
-                self._keeper.abandon(turn, ColdCause.CLOSED)
-                raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
+                raise self._too_large(turn) from error
             raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
         turn.bytes_sent += len(frame)
         wire = SocketWire(connection)
@@ -265,8 +264,7 @@ class SocketSide:
                     raise Ended(refused.status, refused.body) from error
                 self._keeper.lost_one(turn)
                 if error.code == 1009:
-                    self._keeper.abandon(turn, ColdCause.CLOSED)
-                    raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
+                    raise self._too_large(turn) from error
                 if policy.retry_ambiguous:
                     raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
                 self._keeper.abandon(turn, ColdCause.CLOSED)
@@ -286,6 +284,13 @@ class SocketSide:
                 return held_back
             if turn.fold.has_started or len(held_back) >= _MAX_HELD_BACK:
                 return held_back
+
+    def _too_large(self, turn: Turn) -> Exception:
+        """Closed with 1009: once over HTTP, unless the turn was sent again already."""
+        self._keeper.abandon(turn, ColdCause.CLOSED)
+        if turn.attempts > 1:
+            return lost(turn, "closed_1009")
+        return OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009")
 
     def _judge(self, turn: Turn, data: bytes, kind: str, *, continued: bool) -> None:
         """A failure before any output: send again, or answer it as the error that it is."""

@@ -107,7 +107,7 @@ class Turn:
     kept_chain: str | None = None
     """The id of the chain without a connection that the turn continues or opens."""
     stores: bool = False
-    """The request went upstream with ``store: true``, to be continued."""
+    """The answer is to be continued where the upstream stores it."""
     observed: bool = False
     """The client's own request goes upstream, whatever is decided."""
     shadow: tuple[Mode, Reason] | None = None
@@ -146,6 +146,11 @@ class Turn:
         """The request, where the engine has split it."""
         assert self.request is not None
         return self.request
+
+    @property
+    def asks_to_store(self) -> bool:
+        """The last attempt said ``store: true``: one that is sent again is the client's own."""
+        return self.stores and (self.attempts < 2 or self.understood.value("store") is True)
 
     @property
     def over_socket(self) -> bool:
