@@ -228,6 +228,12 @@ def test_no_depth_of_a_field_raises():
         assert changed_fields({"a": Raw(one)}, {"a": Raw(two)}, "strict") == ["a"]
 
 
+@pytest.mark.parametrize("odd", [b"[" * 3000 + b"]" * 3000, b'{"a":1,"a":2}'])
+def test_what_cannot_be_read_is_the_same_where_its_bytes_are(odd):
+    one, two = {"a": Raw(odd), "b": Raw(b"1")}, {"a": Raw(odd), "b": Raw(b"2")}
+    assert changed_fields(one, two, "strict") == ["b"]
+
+
 def test_of_the_cache_options_the_diagnostics_are_not_compared():
     def options(value):
         return fields_of(prompt_cache_options=value)
