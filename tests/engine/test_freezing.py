@@ -55,6 +55,10 @@ SAME = {
     ),
     "a text with blanks around it": (gave(' {"ok":1,"_meta":1}\n'), gave(' {"ok":1}\n')),
     "deep in a text": (gave(text(a=[{"b": {"_meta": 1, "c": 2}}])), gave(text(a=[{"b": {"c": 2}}]))),
+    "in several places of a text": (
+        gave('[{"_meta":1,"a":1},{"a":[2],"_meta":[1]},{"_meta":{}},{"a":"\\n","_meta":""}]'),
+        gave('[{"a":1},{"a":[2]},{},{"a":"\\n"}]'),
+    ),
     "a text in a text": (gave(text(a=text(b=1, _meta=META))), gave(text(a=text(b=1)))),
     "a text in a text in a text": (
         gave(text(a=text(b=text(c="é🙂\n", _meta=META)))),
@@ -185,6 +189,11 @@ def test_a_word_that_is_a_key_only_elsewhere_is_none(text):
     assert written_without(("true",), text) == freezing.cut(text, ("true",))
 
 
+def test_a_word_before_the_key_hides_it_not():
+    assert '{"b":true}' == freezing.cut('{"b":true,"true":1}', ("true",))
+    assert '{"b":[1,"\\n"]}' == freezing.cut('{"b":[1,"\\n"],"1":1}', ("1",))
+
+
 def test_a_large_text_is_cut_in_one_pass():
     """A pass that went back to the beginning for each member would take minutes."""
     rows = [{"n": n, "_meta": n, "s": "a\n"} for n in range(4_000)]
@@ -197,6 +206,21 @@ def test_several_keys_may_be_frozen_and_any_text_may_be_a_key():
     held = gave(text(ok=1, **dict.fromkeys(odd, 1)))
     assert difference(held, gave(text(ok=1)), odd) is None
     assert ("output",) == difference(held, gave(text(ok=1)), odd[1:])
+
+
+@pytest.mark.parametrize(
+    ("spelled", "left"),
+    [
+        ('{"a":1 , "_meta":1 ,"at" : 2, "b":3,"_meta2":4}', '{"a":1, "b":3,"_meta2":4}'),
+        ('{ "at":[1] , "_meta":{"a":1} , "b":3, "at2":4 }', '{ "b":3, "at2":4 }'),
+        ('{ "at":1, "_meta":{"_meta":"}"} }', "{}"),
+        ('[{"at":1,"a":"_meta","_meta":2}, {"_meta":1,"a":1,"at":{}} ]', '[{"a":"_meta"}, {"a":1} ]'),
+    ],
+)  # fmt: skip
+def test_keys_that_stand_side_by_side_go_together(spelled, left):
+    assert (
+        left == freezing.cut(spelled, ("_meta", "at")) == written_without(("_meta", "at"), spelled)
+    )
 
 
 def test_what_the_provider_made_is_compared_under_its_projection_apart_from_the_key():
