@@ -220,7 +220,7 @@ class Driver:
             return await self._socket.run_observed(turn)
         except OverHttp as other:
             self._keeper.give_back(turn)
-            turn.fallback = other.cause
+            turn.fallback, turn.connection = other.cause, None
             return await self._http.unchanged(turn, turn.reason or Reason.CONTINUATION_OFF)
         except Ended:
             self._keeper.abandon(turn, ColdCause.AFTER_FAILED)

@@ -53,6 +53,8 @@ class Keeper:
         self.storage = Storage()
         self.diagnosis = Diagnosis()
         self.connections: dict[str, Connection] = {}
+        self._own: dict[str, str] = {}
+        """The ids of the connections that only one client socket uses, by that socket."""
 
     def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
         call = turn.call
@@ -106,14 +108,22 @@ class Keeper:
         name = turn.session or self.decide(turn, turn.scope.epoch("")).session
         self.close(self.sessions.reset(turn.scope, name, reason))
 
-    def own(self, socket: str | None, connection: Connection) -> None:
-        """Keep the connection that only this client socket uses."""
-        assert socket is not None
-        self.connections[socket] = connection
+    def own(self, turn: Turn, connection: Connection) -> None:
+        """Keep the connection that only this turn's client socket uses."""
+        assert turn.call.socket is not None
+        self.disown(turn.call.socket)
+        turn.connection = self._own[turn.call.socket] = self._new_id("conn_")
+        self.connections[turn.connection] = connection
+
+    def owned(self, turn: Turn) -> Connection | None:
+        """The live connection that only this turn's client socket uses."""
+        turn.connection = self._own.get(turn.call.socket or "")
+        connection = self.connections.get(turn.connection or "")
+        return None if connection is None or connection.closed else connection
 
     def disown(self, socket: str) -> None:
         """The client socket is gone, and nothing runs on its own connection."""
-        connection = self.connections.pop(socket, None)
+        connection = self.connections.pop(self._own.pop(socket, ""), None)
         if connection is not None:
             self._close_one(connection)
 

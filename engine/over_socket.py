@@ -103,10 +103,11 @@ class SocketSide:
         """The client's own frame, on a connection that only its socket uses."""
         named, again = turn.previous_response_id, False
         while True:
-            connection = self._keeper.connections.get(turn.call.socket or "")
-            if connection is None or connection.closed:
+            connection = self._keeper.owned(turn)
+            if connection is None:
+                turn.connection = None
                 connection = await self._connect(turn)
-                self._keeper.own(turn.call.socket, connection)
+                self._keeper.own(turn, connection)
             turn.queue_ms = turn.since(self._clock.monotonic()) - (turn.connect_ms or 0.0)
             turn.mode = Mode.WS_FULL if named is None else Mode.WS_INCREMENTAL
             try:

@@ -110,6 +110,8 @@ class Turn:
     """The answer is to be continued where the upstream stores it."""
     observed: bool = False
     """The client's own request goes upstream, whatever is decided."""
+    connection: str | None = None
+    """The id of the connection that only the observed turn's client socket uses."""
     shadow: tuple[Mode, Reason] | None = None
     """What would have been done with an observed turn."""
     staged: Staged | None = None
@@ -229,7 +231,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         fallback_reason=turn.fallback,
         attempts=turn.attempts,
         # A chain in the shadow has no connection.
-        connection=None if turn.chain is None else turn.chain.connection or None,
+        connection=turn.connection or (turn.chain.connection or None if turn.chain else None),
         previous_response_id=turn.previous_response_id,
         response_id=fold.response_id,
         prompt_cache_key=request.text("prompt_cache_key") if request else None,
