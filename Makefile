@@ -62,7 +62,8 @@ mutants: $(READY) ## Faults put into the engine, each of which a test has to not
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.mutation --jobs $(JOBS) $(if $(FRESH),--fresh) $(FILES)
 
 bench: $(READY) ## Measure, as ratios in one run
-	$(BIN)/python -m benchmarks.decision
+	-$(BIN)/python -m benchmarks.decision --rounds 3
+	$(BIN)/python -m benchmarks.relay --short
 
 wheel-check: $(READY) ## Build the wheel and try it alone in an empty environment
 	WHEEL_CHECK=1 $(BIN)/python -m pytest -q tests/contract/test_packaging.py

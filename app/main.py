@@ -98,6 +98,7 @@ def _service(settings: Settings, clock: Clock) -> Service:
         assets=Assets(STATIC),
         tickets=Tickets(settings.token, clock),
         telemetry=Telemetry(VERSION),
+        settings=settings,
     )
     web.telemetry.watch_writer(lambda: web.writer_state and web.writer_state())
     web.telemetry.watch_alerts(lambda: () if web.alerts is None else web.alerts.figures())

@@ -111,6 +111,7 @@ class Telemetry:
             buckets=TTFT_BUCKETS,
             registry=self.registry,
         )
+        self._state: Callable[[], Iterable[tuple[str, int, int]]] = tuple
         self._continued = {
             name: Counter(
                 f"warmline_continuation_{name}", text, ("upstream",), registry=self.registry
@@ -151,7 +152,29 @@ class Telemetry:
 
     def watch_continuation(self, figures: Callable[[], Iterable[tuple[str, int, int]]]) -> None:
         """Show the engine's state with each scrape: upstream, unsupported bases, chains."""
+        self._state = figures
         self.registry.register(_ContinuationCollector(figures))
+
+    def continuation(self) -> Callable[[str], dict[str, int | None]]:
+        """What ``warmline_continuation_*`` counts now, by the name of an upstream. None: unknown,
+        for nothing is served yet."""
+        state = {name: (bases, chains) for name, bases, chains in self._state()}
+        counted = {
+            (name, sample.labels["upstream"]): int(sample.value)
+            for name, counter in self._continued.items()
+            for metric in counter.collect()
+            for sample in metric.samples
+            if sample.name.endswith("_total")
+        }
+
+        def of(upstream: str) -> dict[str, int | None]:
+            bases, chains = state.get(upstream, (None, None))
+            figures: dict[str, int | None] = {
+                name: counted.get((name, upstream), 0) for name in self._continued
+            }
+            return figures | {"unsupported_bases": bases, "chains": chains}
+
+        return of
 
     def delivered(self, receiver: str, outcome: str) -> None:
         """An attempt to deliver a webhook; ``outcome`` is one of a few words."""

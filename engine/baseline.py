@@ -106,6 +106,8 @@ class Baseline(Sequence[HeldItem]):
 
     def echoes(self, start: int = 0) -> list[Raw]:
         """The client's spelling of each item from ``start`` on."""
+        if start >= self._count:
+            return []
         if self._successor is not None:
             return self.newest().echoes(start)[: self._count - start]
         ahead = self._count - len(self.more)
@@ -280,6 +282,9 @@ def _oddities(known: Sequence[HeldItem], now: Sequence[Raw]) -> tuple[tuple[int,
     odd = known.odd if isinstance(known, Baseline) else ()
     if first < (odd[-1][0] + 1 if odd else 0):
         odd = tuple(entry for entry in odd if entry[0] < first)
+    if (table := digested(known)) is not None:
+        odd = tuple((index, Odd(None, *marks)) for index, *marks in table.marks(now))
+        first = len(table)
     pairs = zip(known[first:], now[first:], strict=False)
     more = ((index, held.odd(item)) for index, (held, item) in enumerate(pairs, first))
     return (*odd, *((index, entry) for index, entry in more if entry is not None))

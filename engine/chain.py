@@ -13,7 +13,7 @@ anchor cold and retires the chain, since nobody can tell what the connection hol
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -21,6 +21,7 @@ from msgspec import Raw
 
 from engine import baseline, digests
 from engine.baseline import Baseline, HeldItem, weight_of_fields
+from engine.freezing import Keys
 from engine.model import ColdCause, EpochReason
 from engine.spelling import Known
 
@@ -102,7 +103,7 @@ class Anchor:
         own = 0 if held.spelling is not None else weight_of_fields(self.fields)
         return held.size + own
 
-    def matched(self, request_items: Sequence[Raw], freeze: Collection[str] = ()) -> int:
+    def matched(self, request_items: Sequence[Raw], freeze: Keys = ()) -> int:
         """How many of the baseline's items the request repeats, from the first on.
 
         ``freeze`` is that of the policy of the anchor's upstream.
@@ -181,7 +182,8 @@ class Chain:
         self._go("commit")
         if self.anchor is not None:
             self.anchor.size = 0  # a chain is only ever extended: the new anchor holds its items
-            self.anchor.cool(ColdCause.SUPERSEDED)
+            lost = anchor is not None and anchor.opaque
+            self.anchor.cool(ColdCause.CLIENT_ANCHORED if lost else ColdCause.SUPERSEDED)
         self.anchor = anchor
         if anchor is not None:
             anchor.chain = self
@@ -270,7 +272,7 @@ def stage(
     request_items: Sequence[Raw],
     fields: Mapping[str, Raw],
     extended: Anchor | None,
-    freeze: Collection[str] = (),
+    freeze: Keys = (),
 ) -> Staged:
     """What is held after sending these items, on top of ``extended`` where the turn continues."""
     return Staged(

@@ -8,7 +8,7 @@ digests are equal bytes, to anyone who has not got the key; nothing can be said 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from typing import Any, NamedTuple
 
@@ -132,6 +132,17 @@ class Condensed:
         if min(len(memoryview(now[index])), _LONGEST) != length:
             return False
         return bool(self.digest_at(index, now) == digest)
+
+    def marks(self, now: Sequence[Raw]) -> Iterator[tuple[int, bool, bool, bool]]:
+        """Once a body holds these, proven, items: which of them it does not say all of.
+
+        Index, received, frozen, sealed. Another spelling than the one whose digest was taken was
+        proven by what has been thrown away since: it is sealed.
+        """
+        for index, (_, _, flags, _) in enumerate(self._unpacked()):
+            sealed = bool(flags & _SEALED) or not self.is_same(index, now)
+            if sealed or flags & _RECEIVED:
+                yield index, bool(flags & _RECEIVED), bool(flags & _FROZEN), sealed
 
     def repeated(self, now: Sequence[Raw], upto: int) -> int:
         """How many of the first ``upto`` items the request repeats, from the first on."""

@@ -165,19 +165,19 @@ class Driver:
             or not is_understood(request)
             or call.upstream.policy.continuation == "off"
         ):
-            return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
+            return await self._pass_on(turn, Reason.CONTINUATION_OFF)
         if turn.kind is Kind.WARMUP and call.transport != "ws":
-            return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
+            return await self._pass_on(turn, Reason.CONTINUATION_OFF)
         covered = kept.covers(call.upstream.policy.models, request.text("model"))
         if not covered and call.transport != "ws":
-            return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
+            return await self._pass_on(turn, Reason.CONTINUATION_OFF)
         named = request.text("previous_response_id")
         if named is not None and not self._keeper.expand(turn, named):
             if call.transport == "ws" and call.upstream.policy.continuation == "websocket":
                 return await self._anchored_over_websocket(turn, named)
-            return await self._http.unchanged(turn, Reason.CLIENT_ANCHORED)
+            return await self._pass_on(turn, Reason.CLIENT_ANCHORED)
         if not covered:
-            return await self._http.unchanged(turn, Reason.CONTINUATION_OFF)
+            return await self._pass_on(turn, Reason.CONTINUATION_OFF)
         if call.epoch_reset:
             self._keeper.reset_by_call(turn)
         self._keeper.settle(turn)
@@ -192,6 +192,12 @@ class Driver:
             return await self._socket.run(turn)
         except OverHttp as other:
             return await self._http.run(turn, other.reason, other.cause)
+
+    async def _pass_on(self, turn: Turn, reason: Reason) -> Answer:
+        """Over HTTP as it came. A reset that came with it is for the next turn that is decided."""
+        if turn.call.epoch_reset and turn.session:
+            self._keeper.reset_by_call(turn)
+        return await self._http.unchanged(turn, reason)
 
     async def _observe(self, turn: Turn) -> Answer:
         """Change nothing; a client socket without a WebSocket upstream is served over HTTP."""
@@ -214,7 +220,7 @@ class Driver:
             return await self._socket.run_observed(turn)
         except OverHttp as other:
             self._keeper.give_back(turn)
-            turn.fallback = other.cause
+            turn.fallback, turn.connection = other.cause, None
             return await self._http.unchanged(turn, turn.reason or Reason.CONTINUATION_OFF)
         except Ended:
             self._keeper.abandon(turn, ColdCause.AFTER_FAILED)
@@ -224,7 +230,7 @@ class Driver:
         try:
             return await self._socket.run_anchored(turn, named)
         except OverHttp:
-            return await self._http.unchanged(turn, Reason.CLIENT_ANCHORED)
+            return await self._pass_on(turn, Reason.CLIENT_ANCHORED)
 
     async def _let_through(self, turn: Turn) -> Answer:
         """An internal fault: the original request, in full, if nothing was answered yet."""

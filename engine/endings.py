@@ -59,7 +59,9 @@ class Endings:
         turn.ended = True
         if self.active.pop(turn.call.turn_id, None) is None:
             return
-        turn.timer = None
+        if turn.timer is not None:
+            turn.timer.stop()
+            turn.timer = None
         if turn.fold.unreadable:  # relayed as it came; what it said is nobody's to log
             _log.warning(
                 "turn %s: %d events could not be read", turn.call.turn_id, turn.fold.unreadable

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeAlias
 
 from engine import items
 
-Keys = Collection[str]
+Keys: TypeAlias = tuple[str, ...]
+"""JSON keys, as a policy names them."""
 
 _DEPTH = 4
 """JSON in a string in JSON in a string …: how far it is followed; evidence goes no deeper."""
@@ -31,15 +32,7 @@ def difference(held: Any, now: Any, *, model_made: bool, freeze: Keys = ()) -> i
 
     The place is the same in both items as they are and in what ``seen`` makes of them.
     """
-    where = items.difference(held, now, model_made=model_made)
-    if not where or not freeze or not (is_output(held) and is_output(now)):
-        return where
     return items.difference(seen(held, freeze), seen(now, freeze), model_made=model_made)
-
-
-def is_output(item: Any) -> bool:
-    """Whether the item is what a tool gave back: the only kind that a policy may freeze."""
-    return isinstance(item, Mapping) and _content(item) is not None
 
 
 def _content(item: Mapping[str, Any]) -> str | None:
@@ -75,7 +68,7 @@ def cut(text: str, freeze: Keys) -> str:
 
     Every other text is as it was; so is one in which an object names a key twice.
     """
-    if not _looks_like_json(text) or _hint(tuple(freeze)).search(text) is None:
+    if not _looks_like_json(text) or _hint(freeze).search(text) is None:
         return text
     return _but_for(text, _cuts(text, freeze, _DEPTH))
 
@@ -88,7 +81,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_.:@$ -]+")
 
 
 @lru_cache(maxsize=64)
-def _hint(freeze: tuple[str, ...]) -> re.Pattern[str]:
+def _hint(freeze: Keys) -> re.Pattern[str]:
     """Found in every string that names one of the keys; a key in escapes has a backslash and u."""
     if all(map(_SIMPLE.fullmatch, freeze)):
         return re.compile("|".join((*map(re.escape, freeze), r"\\u")))
@@ -103,10 +96,9 @@ def _but_for(text: str, spans: list[tuple[int, int]]) -> str:
     return "".join((*pieces, text[at:]))
 
 
-_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"')
 _UNIT = re.compile(
-    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]",
-    re.DOTALL,
+    r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|[^\\]"
 )
 """What one character of a string may be spelled as."""
 _SPACE = re.compile(r"[ \t\n\r]*+")
@@ -117,8 +109,9 @@ def _once(pairs: list[tuple[str, Any]]) -> None:
         raise items.AmbiguousJSON
 
 
-_check = json.JSONDecoder(object_pairs_hook=_once, parse_int=str, parse_float=str).decode
-_skip_value = json.JSONDecoder(parse_int=str, parse_float=str).raw_decode
+# A number may have more digits than Python turns into an integer.
+_check = json.JSONDecoder(object_pairs_hook=_once, parse_int=str).decode
+_skip_value = json.JSONDecoder(parse_int=str).raw_decode
 
 
 def _cuts(text: str, freeze: Keys, depth: int) -> list[tuple[int, int]]:
@@ -132,7 +125,7 @@ def _cuts(text: str, freeze: Keys, depth: int) -> list[tuple[int, int]]:
 
 def _runs(text: str, freeze: Keys, depth: int) -> Iterator[tuple[int, int]]:
     """One pass over a text that is known to be JSON, from one string that matters to the next."""
-    at, hint = 0, _hint(tuple(freeze))
+    at, hint = 0, _hint(freeze)
     while (found := hint.search(text, at)) is not None:
         token = _string_at(text, at, found.start())
         if token is None:

@@ -10,6 +10,9 @@ from dataclasses import dataclass, field
 
 from engine.model import Policy, Reason
 
+ANCHOR_IGNORED = "anchor_ignored"
+"""The upstream answered a delta alone, as if nothing had been named."""
+
 
 @dataclass(slots=True)
 class _State:
@@ -74,9 +77,11 @@ class Storage:
         return is_news
 
     def supported(self, tenant: str, upstream: str) -> None:
-        """A response was kept."""
-        self._until.pop((tenant, upstream), None)
-        self._warned.discard(upstream)
+        """A response was kept. That says nothing of whether another can be hung on it."""
+        _, cause = self._until.get((tenant, upstream), (0.0, ""))
+        if cause != ANCHOR_IGNORED:
+            self._until.pop((tenant, upstream), None)
+            self._warned.discard(upstream)
 
     def count(self, upstream: str, now: float) -> int:
         """For how many tenants the upstream is taken not to keep responses."""

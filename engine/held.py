@@ -132,12 +132,10 @@ class HeldItem:
         A slice keeps the whole body alive that it was cut from.
         """
         held, frozen = self.held.copy(), self.freezes(now)
-        if now == self.held and self.frozen:
-            echo = held  # what the client says now, not what it said before
-        elif now not in (self.held, self.echo):
-            echo = now.copy()
+        if now == self.held:
+            echo = held
         else:
-            echo = held if self.echo is self.held else self.echo.copy()
+            echo = self.echo.copy() if now == self.echo else now.copy()
         if held is self.held and echo is self.echo:
             return self
         twin = HeldItem(held, received=self.received, echo=echo, frozen=frozen, sealed=self.sealed)

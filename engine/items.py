@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -319,10 +320,8 @@ def echo_key(value: Any) -> tuple[bytes, str | None]:
 
 def _core(key: str, value: Any) -> Any:
     if key == "arguments" and isinstance(value, str):
-        try:
+        with suppress(ValueError, RecursionError):
             return parse(value)
-        except (ValueError, RecursionError):
-            return value
     if key in _EMPTY_IS_ABSENT and isinstance(value, list):
         return [
             {name: part[name] for name in _CONTENT & part.keys()}

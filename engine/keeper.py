@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from msgspec import Raw
 
-from engine import decision, digests, failures, handshake, kept
+from engine import decision, digests, failures, following, handshake, kept
 from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
 from engine.diagnosis import Diagnosis
@@ -53,6 +53,8 @@ class Keeper:
         self.storage = Storage()
         self.diagnosis = Diagnosis()
         self.connections: dict[str, Connection] = {}
+        self._own: dict[str, str] = {}
+        """The ids of the connections that only one client socket uses, by that socket."""
 
     def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
         call = turn.call
@@ -75,6 +77,7 @@ class Keeper:
             turn.session = anchor.session
             turn.resets = turn.scope.epoch(turn.session).resets
         if anchor.stored or anchor.opaque:
+            turn.followed = anchor
             return False
         if anchor.flawed or anchor.is_forgotten:
             # Expanded, it would lack what the provider answered: the client has to replay.
@@ -96,30 +99,31 @@ class Keeper:
         turn.refused = True
         return Ended(400, failures.not_found(turn.named))
 
-    def is_known(self, turn: Turn, named: str) -> bool:
-        """Whether an id is that of an anchor which ``expand`` would expand."""
-        found = self.sessions.find(named, turn.scope.key)
-        if found is None:
-            return False
-        (tenant, upstream, _), anchor = found
-        mine = (tenant, upstream) == (turn.call.tenant, turn.call.upstream.name)
-        unknown = anchor.opaque or anchor.flawed or anchor.is_forgotten
-        return mine and not (anchor.stored or unknown)
-
     def reset_by_call(self, turn: Turn) -> None:
-        """The reset that came with the request: it holds for this turn already."""
+        """The reset that came with the request: it holds for this turn already.
+
+        A turn that is passed on as it came leaves it to the next one that is decided.
+        """
         reason = turn.call.epoch_reset or EpochReason.MANUAL
         name = turn.session or self.decide(turn, turn.scope.epoch("")).session
         self.close(self.sessions.reset(turn.scope, name, reason))
 
-    def own(self, socket: str | None, connection: Connection) -> None:
-        """Keep the connection that only this client socket uses."""
-        assert socket is not None
-        self.connections[socket] = connection
+    def own(self, turn: Turn, connection: Connection) -> None:
+        """Keep the connection that only this turn's client socket uses."""
+        assert turn.call.socket is not None
+        self.disown(turn.call.socket)
+        turn.connection = self._own[turn.call.socket] = self._new_id("conn_")
+        self.connections[turn.connection] = connection
+
+    def owned(self, turn: Turn) -> Connection | None:
+        """The live connection that only this turn's client socket uses."""
+        turn.connection = self._own.get(turn.call.socket or "")
+        connection = self.connections.get(turn.connection or "")
+        return None if connection is None or connection.closed else connection
 
     def disown(self, socket: str) -> None:
         """The client socket is gone, and nothing runs on its own connection."""
-        connection = self.connections.pop(socket, None)
+        connection = self.connections.pop(self._own.pop(socket, ""), None)
         if connection is not None:
             self._close_one(connection)
 
@@ -166,12 +170,13 @@ class Keeper:
     def commit(self, turn: Turn) -> None:
         call, scope, chain = turn.call, turn.scope, turn.chain
         now, policy = self._clock.monotonic(), call.upstream.policy
+        epoch = scope.epoch(turn.session)
+        self._follow(turn, epoch)
         anchor = self._anchor(turn)
         cold = self._flaw(turn)
         if turn.fold.response_id is not None:
             self.sessions.named_again(turn.fold.response_id, call.upstream.name)
         # A reset that came while the turn ran is for the next one, with the caller's reason.
-        epoch = scope.epoch(turn.session)
         overtaken = turn.resets != epoch.resets
         pending = epoch.pending if overtaken else None
         if chain is not None and (anchor is None or cold is not None):
@@ -196,14 +201,17 @@ class Keeper:
                 self._hang_on(anchor, turn)
             elif chain is None or cold is not None:
                 anchor.cool(cold or ColdCause.HTTP)
+                if turn.followed is not None and turn.followed is turn.extended:
+                    self._share(turn.followed, anchor)
             self.sessions.add(scope, anchor)
         if turn.kind is Kind.COMPACTION:
-            scope.epoch(turn.session).reset(EpochReason.COMPACTION)
-        elif turn.kind is Kind.GENERATION and not (anchor is not None and anchor.opaque):
-            full = scope.epoch(turn.session).commit(policy.epoch_turns, consume=pending is None)
+            epoch.reset(EpochReason.COMPACTION)
+        elif turn.kind is Kind.GENERATION and turn.epoch is not None:
+            full = epoch.commit(policy.epoch_turns, consume=pending is None)
             if full:
                 self.close(self.sessions.reset(scope, turn.session, EpochReason.TURN_COUNT))
-        if overtaken and anchor is not None:
+        # What the client goes on with by itself stays its own, as it is nobody else's.
+        if overtaken and anchor is not None and not anchor.opaque:
             why = epoch.word or EpochReason.MANUAL
             if anchor.chain is not None:
                 self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, why)
@@ -268,12 +276,29 @@ class Keeper:
     def hang(self, turn: Turn) -> None:
         """Let the turn hang on the kept response that its plan found, or open a chain."""
         found = turn.plan.compared if turn.plan and turn.plan.reason is Reason.OK else None
+        self._hang_under(turn, found)
+
+    def _hang_under(self, turn: Turn, found: Anchor | None) -> None:
         turn.extended, turn.stores = found, True
         if found is None or found.kept is None or found.kept.taken:
             turn.kept_chain = self._new_id("ch_")
         else:
             found.kept.taken = True
             turn.kept_chain = found.kept.id
+
+    def _follow(self, turn: Turn, epoch: Epoch) -> None:
+        """Where it is known what the client has continued by itself, know what it has left."""
+        anchor, call = turn.followed, turn.call
+        if anchor is None or turn.observed or not following.is_proven(turn, anchor, epoch):
+            return
+        turn.staged, turn.extended = following.staged(turn, anchor), anchor
+        now = self._clock.monotonic()
+        if (
+            call.upstream.policy.continuation == "store"
+            and kept.says_stored(turn.fold)
+            and self.storage.blocked(call.tenant, call.upstream.name, now) is None
+        ):
+            self._hang_under(turn, anchor)
 
     def let_go(self, turn: Turn) -> None:
         """The turn adds nothing to the chain; the next one may go on under its id."""
@@ -315,8 +340,12 @@ class Keeper:
         if kept.says_stored(turn.fold):
             self.storage.supported(turn.call.tenant, turn.call.upstream.name)
             return True
-        # An answer without an id says nothing of what the upstream keeps.
-        if turn.fold.response_id and turn.fold.terminal != "response.incomplete":
+        # An answer without an id says nothing of what the upstream keeps, nor what was not asked.
+        if (
+            turn.asks_to_store
+            and turn.fold.response_id
+            and turn.fold.terminal != "response.incomplete"
+        ):
             self.unsupported(turn, "not_stored")
         return False
 
@@ -324,9 +353,13 @@ class Keeper:
         """From now on turns may hang on this response; its baseline is shared with the former's."""
         anchor.kept = KeptChain(turn.kept_chain or "", account=handshake.account(turn.call.headers))
         if turn.extended is not None:
-            self.sessions.superseded(turn.extended.size)
-            turn.extended.size = 0
-            turn.extended.give_way(anchor)
+            self._share(turn.extended, anchor)
+
+    def _share(self, former: Anchor, anchor: Anchor) -> None:
+        """What both hold is kept, and counted, with the later one."""
+        self.sessions.superseded(former.size)
+        former.size = 0
+        former.give_way(anchor)
 
     def give_back(self, turn: Turn) -> None:
         """Nothing was sent: the chain is as it was; one without an anchor is of no use."""

@@ -73,6 +73,8 @@ class ColdCause(StrEnum):
 
     SUPERSEDED = "superseded"
     """A later turn of the same chain was committed."""
+    CLIENT_ANCHORED = "client_anchored"
+    """The client went on from it by itself, and what came of that could not be proven."""
     HTTP = "http"
     """The turn was answered over HTTP: no connection ever held it."""
     CLOSED = "closed"

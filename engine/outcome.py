@@ -25,6 +25,8 @@ class Answer:
     body: bytes = b""
     frame: bytes | None = None
     events: AsyncIterator[Event] | None = None
+    batches: AsyncIterator[list[Event]] | None = None
+    """The same events, together those that came at once. Iterate one of the two."""
     client_left: Callable[[], None] = lambda: None
     """Call it when the client has gone, and keep iterating: the driver drains within its bound."""
 
@@ -101,13 +103,23 @@ def nested(event: Event) -> Event:
 
 
 async def chained(
-    first: Event | None, rest: AsyncGenerator[Event, None]
-) -> AsyncGenerator[Event, None]:
+    first: list[Event] | None, rest: AsyncGenerator[list[Event], None]
+) -> AsyncGenerator[list[Event], None]:
     """``first``, then the rest. Closing it closes the rest at once, not when it is collected."""
     try:
         if first is not None:
             yield first
-        async for event in rest:
-            yield event
+        async for batch in rest:
+            yield batch
     finally:
         await rest.aclose()
+
+
+async def singly(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[Event, None]:
+    """The events of batches, one by one; closing it closes the batches."""
+    try:
+        async for batch in batches:
+            for event in batch:
+                yield event
+    finally:
+        await batches.aclose()

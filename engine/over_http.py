@@ -1,7 +1,7 @@
 """Turns over HTTP: the full input in a POST, the client's own request as it came, or a delta.
 
 A delta hangs on a response that the upstream keeps (``continuation = "store"``). What was rejected
-goes again with less: a continuation in full, a request for storage as the client sent it.
+goes again once, in full and as the client sent it.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from engine.chain import stage
 from engine.endings import Endings
 from engine.errors import ConnectFailed, ConnectionLost
 from engine.failures import Remedy
+from engine.health import ANCHOR_IGNORED
 from engine.keeper import Keeper
 from engine.model import ColdCause, Kind, Mode, Reason
 from engine.outcome import Again, Answer, Ended, left, lost, nested, timed_out
@@ -43,12 +44,18 @@ class HttpSide:
         self._http, self._keeper, self._relay, self._endings = transport, keeper, relay, endings
         self._clock, self._new_id = clock, new_id
 
-    async def run(self, turn: Turn, reason: Reason, cause: str | None) -> Answer:
-        """The full input in a POST; a warm-up is answered here, it must not generate."""
+    async def run(
+        self, turn: Turn, reason: Reason, cause: str | None, *, keeps: bool = False
+    ) -> Answer:
+        """The full input in a POST; a warm-up is answered here, it must not generate.
+
+        ``keeps``: the answer is continued if the upstream stores it unasked.
+        """
         request, call = turn.understood, turn.call
         turn.reason, turn.fallback = reason, cause
         turn.chain, turn.extended, turn.fold = None, None, Fold()
-        turn.kept_chain, turn.stores, turn.asks = None, False, False
+        turn.kept_chain = self._new_id("ch_") if keeps else None
+        turn.stores, turn.asks = keeps, False
         turn.staged = stage(request.items, own_copy(request.fields), None)
         turn.previous_response_id = None
         if turn.kind is Kind.WARMUP:
@@ -73,9 +80,6 @@ class HttpSide:
             try:
                 return await self._post_kept(turn)
             except Again as failed:
-                if failed.cause == diagnosis.REFUSED and not turn.gone:
-                    turn.fold = Fold()  # what the upstream keeps is as it was
-                    continue
                 self._keeper.abandon(turn, failed.cold)
                 refused = failed.cause == "refused"
                 if failed.reason is Reason.STORE_UNSUPPORTED and not refused:
@@ -87,6 +91,9 @@ class HttpSide:
                     if refused:  # and storage was the cause, since without it all is well
                         self._keeper.unsupported(turn, "refused")
                     return answer
+                if turn.attempts:
+                    # Sent again once: with nothing of ours in it that could be refused, too.
+                    return await self.run(turn, failed.reason, failed.cause, keeps=True)
                 turn.reason, turn.fallback = failed.reason, failed.cause
                 turn.extended, turn.fold = None, Fold()
                 turn.kept_chain = self._new_id("ch_")
@@ -200,7 +207,7 @@ class HttpSide:
             raise Again(ColdCause.AFTER_CANCEL, Reason.CONNECTION_LOST, diagnosis.REFUSED)
         if continued and failures.read(body).remedy(continued=True) is Remedy.NOT_FOUND:
             raise Again(ColdCause.REJECTED, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None)
-        asked = turn.stores and turn.understood.value("store") is not True
+        asked = turn.asks_to_store and turn.understood.value("store") is not True
         if asked and kept.refuses_to_store(status, body):
             raise Again(ColdCause.AFTER_CANCEL, Reason.STORE_UNSUPPORTED, "refused")
 
@@ -209,7 +216,7 @@ class HttpSide:
         if turn.fold.terminal == "response.failed":
             self._judge(turn, 200, data)
         elif kept.hangs_on(data, event=event) != turn.previous_response_id:
-            raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, "anchor_ignored")
+            raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, ANCHOR_IGNORED)
 
     async def _first(self, turn: Turn, wire: HttpWire) -> list[Event]:
         """The events up to the first one that counts, if it shows that the delta was understood."""
@@ -217,7 +224,7 @@ class HttpSide:
         try:
             while turn.fold.terminal is None and not turn.fold.has_started:
                 if len(held_back) >= _MAX_HELD_BACK:
-                    raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, "anchor_ignored")
+                    raise Again(ColdCause.HTTP, Reason.STORE_UNSUPPORTED, ANCHOR_IGNORED)
                 event = await self._relay.next(turn, wire, policy.first_event_timeout)
                 kind = turn.fold.feed(event.data) if event.data else ""
                 if kind == "error":

@@ -83,6 +83,8 @@ class SocketSide:
         else:
             await self._open(turn)
         assert turn.chain is not None
+        if turn.call.epoch_reset:  # not before: what the client goes on with stays its own
+            self._keeper.reset_by_call(turn)
         turn.mode, turn.previous_response_id = Mode.WS_INCREMENTAL, named
         turn.items_sent = len(turn.understood.items)
         frame = turn.understood.frame(
@@ -101,10 +103,11 @@ class SocketSide:
         """The client's own frame, on a connection that only its socket uses."""
         named, again = turn.previous_response_id, False
         while True:
-            connection = self._keeper.connections.get(turn.call.socket or "")
-            if connection is None or connection.closed:
+            connection = self._keeper.owned(turn)
+            if connection is None:
+                turn.connection = None
                 connection = await self._connect(turn)
-                self._keeper.own(turn.call.socket, connection)
+                self._keeper.own(turn, connection)
             turn.queue_ms = turn.since(self._clock.monotonic()) - (turn.connect_ms or 0.0)
             turn.mode = Mode.WS_FULL if named is None else Mode.WS_INCREMENTAL
             try:
@@ -243,8 +246,7 @@ class SocketSide:
                 raise lost(turn, "connection_lost") from error
             turn.attempts -= 1
             if error.code == 1009:
-                self._keeper.abandon(turn, ColdCause.CLOSED)
-                raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
+                raise self._too_large(turn) from error
             raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
         turn.bytes_sent += len(frame)
         wire = SocketWire(connection)
@@ -263,8 +265,7 @@ class SocketSide:
                     raise Ended(refused.status, refused.body) from error
                 self._keeper.lost_one(turn)
                 if error.code == 1009:
-                    self._keeper.abandon(turn, ColdCause.CLOSED)
-                    raise OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009") from error
+                    raise self._too_large(turn) from error
                 if policy.retry_ambiguous:
                     raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
                 self._keeper.abandon(turn, ColdCause.CLOSED)
@@ -284,6 +285,13 @@ class SocketSide:
                 return held_back
             if turn.fold.has_started or len(held_back) >= _MAX_HELD_BACK:
                 return held_back
+
+    def _too_large(self, turn: Turn) -> Exception:
+        """Closed with 1009: once over HTTP, unless the turn was sent again already."""
+        self._keeper.abandon(turn, ColdCause.CLOSED)
+        if turn.attempts > 1:
+            return lost(turn, "closed_1009")
+        return OverHttp(Reason.PAYLOAD_TOO_LARGE, "closed_1009")
 
     def _judge(self, turn: Turn, data: bytes, kind: str, *, continued: bool) -> None:
         """A failure before any output: send again, or answer it as the error that it is."""

@@ -7,17 +7,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager
 
 from engine import failures
 from engine.endings import Endings
 from engine.errors import UpstreamError
 from engine.keeper import Keeper
 from engine.model import ColdCause
-from engine.outcome import Answer, chained, nested
+from engine.outcome import Answer, chained, nested, singly
 from engine.transports.base import Clock
 from engine.turn import Event, Turn
+from engine.waiting import Patience
 from engine.wires import HttpWire, Wire
+
+_MOST_AT_ONCE = 64 * 1024
+"""Bytes of events that are handed out together, at most one event more."""
 
 
 class Relay:
@@ -35,8 +39,7 @@ class Relay:
         drain = turn.call.upstream.policy.drain_timeout if turn.attempts else 0.0
         turn.deadline = asyncio.get_running_loop().time() + drain
         if turn.timer is not None and (turn.timer.when() or 0) > turn.deadline:
-            with suppress(RuntimeError):  # it has just ended by itself
-                turn.timer.reschedule(turn.deadline)
+            turn.timer.reschedule(turn.deadline)
 
     async def respond(
         self,
@@ -47,16 +50,17 @@ class Relay:
         headers: list[tuple[str, str]],
     ) -> Answer:
         """Stream the events, or gather them for a client that wants one JSON answer."""
-        events = self._relay(turn, wire, held_back)
+        batches = self._relay(turn, wire, held_back)
         if turn.call.transport != "http":
-            first = await anext(events, None)
+            first = await anext(batches, None)
             answer = self._endings.plain(turn, status, b"", headers)
-            answer.events = chained(first, events)
+            answer.batches = whole = chained(first, batches)
+            answer.events = singly(whole)
             answer.client_left = lambda: self.client_left(turn)
             return answer
         last = Event(b"")
-        async for event in events:
-            last = event
+        async for batch in batches:
+            last = batch[-1]
         body = turn.fold.complete_response()
         if body is not None and turn.lost is None:
             return self._endings.plain(turn, 200, body, [("content-type", "application/json")])
@@ -65,33 +69,52 @@ class Relay:
 
     async def _relay(
         self, turn: Turn, wire: Wire, held_back: list[Event]
-    ) -> AsyncGenerator[Event, None]:
-        """All events as received. The turn is concluded before its terminal event is handed out."""
+    ) -> AsyncGenerator[list[Event], None]:
+        """All events as received, together those that are there at once.
+
+        The turn is concluded before its terminal event is handed out.
+        """
         idle = turn.call.upstream.policy.idle_timeout
         try:
-            for event in held_back:
+            if held_back:
                 self._note(turn)
-                yield event
+                if turn.fold.terminal is None:
+                    held_back = held_back + self._batch(turn, wire, wire.take())
+                yield held_back
             while turn.fold.terminal is None:
                 try:
                     event = await self.next(turn, wire, idle)
                 except (UpstreamError, TimeoutError) as error:
-                    yield self._broken_off(turn, error)
+                    yield [self._broken_off(turn, error)]
                     return
-                if event.data:
-                    kind = turn.fold.feed(event.data)
-                    self._note(turn)
-                    if kind == "error" and turn.call.transport == "ws":
-                        event = nested(event)
-                yield event
+                yield self._batch(turn, wire, event)
             async for event in wire.rest():
-                yield event
+                yield [event]
         finally:
             if not turn.ended:
                 turn.gone = turn.gone or turn.lost is None
                 self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
                 self._endings.emit(turn)
             await wire.close()
+
+    def _batch(self, turn: Turn, wire: Wire, event: Event | None) -> list[Event]:
+        """An event, and those behind it that need not be waited for; none behind the terminal."""
+        batch: list[Event] = []
+        size, fold, take = 0, turn.fold, wire.take
+        while event is not None:
+            data = event.data
+            if data:
+                kind = fold.feed(data)
+                if turn.ttft_ms is None or fold.turn_state is not None or fold.terminal is not None:
+                    self._note(turn)
+                if kind == "error" and turn.call.transport == "ws":
+                    event = nested(event)
+            batch.append(event)
+            size += len(data)
+            if fold.terminal is not None or size > _MOST_AT_ONCE:
+                break
+            event = take()
+        return batch
 
     def _note(self, turn: Turn) -> None:
         fold = turn.fold
@@ -120,17 +143,19 @@ class Relay:
             )
         )
 
-    def limit(self, turn: Turn, within: float) -> asyncio.Timeout:
+    def limit(self, turn: Turn, within: float) -> AbstractAsyncContextManager[None]:
         """A time-out for what the turn waits for; it comes sooner once its client has left."""
         when = asyncio.get_running_loop().time() + within
         if turn.deadline is not None:
             when = min(when, turn.deadline)
-        timer = asyncio.timeout_at(when)
-        turn.timer = timer
-        return timer
+        timer = turn.timer = turn.timer or Patience()
+        return timer.until(when)
 
     async def next(self, turn: Turn, wire: Wire, within: float) -> Event:
         """The wire's next event. Raises ``TimeoutError`` after ``within`` seconds."""
+        event = wire.take()
+        if event is not None:
+            return event
         async with self.limit(turn, within):
             return await wire.next()
 

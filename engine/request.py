@@ -163,7 +163,7 @@ def changed_fields(before: Mapping[str, Raw], now: Mapping[str, Raw], tools: str
     """Names of the fields that differ, sorted. With ``tools="relaxed"`` tools are not compared."""
     if before == {name: raw for name, raw in now.items() if name not in _NOT_COMPARED}:
         return []  # byte for byte, as nearly always
-    names = (before.keys() | now.keys()) - _NOT_COMPARED
+    names = {*before, *now} - _NOT_COMPARED
     if tools == "relaxed":
         names -= {"tools"}
     return sorted(

@@ -259,11 +259,13 @@ class Sessions:
         """
         self._condense(live=False)
         self._condense(live=True)
-        for scope in list(self._scopes.values()):
-            if self._bytes <= self._bounds.bytes:
-                return []
-            for anchor in [a for a in scope.anchors.values() if a.chain is None]:
-                self.drop(scope, anchor)
+        for live in (False, True):  # kept responses have no connection to close
+            for scope in list(self._scopes.values()):
+                for anchor in [a for a in scope.anchors.values() if a.is_live is live]:
+                    if self._bytes <= self._bounds.bytes:
+                        return []
+                    if anchor.chain is None:
+                        self.drop(scope, anchor)
         closing: list[Chain] = []
         for scope in list(self._scopes.values()):
             for chain in _least_used(scope.chains.values()):

@@ -14,6 +14,7 @@ from engine.chain import Chain, stage
 from engine.errors import NotKept
 from engine.keeper import Keeper
 from engine.model import Kind, Mode, Reason
+from engine.outcome import Ended
 from engine.request import own_copy
 from engine.transports.base import Clock
 from engine.turn import Turn, is_understood
@@ -42,11 +43,20 @@ class Shadow:
             or not is_understood(request)
             or not kept.covers(call.upstream.policy.models, request.text("model"))
             or (over_http and turn.kind is Kind.WARMUP)
-            or (named is not None and not self._keeper.is_known(turn, named))
         ):
+            if call.epoch_reset and turn.session:
+                self._keeper.reset_by_call(turn)
             return
         if named is not None:
-            self._keeper.expand(turn, named)
+            try:
+                is_known = self._keeper.expand(turn, named)
+            except Ended:  # continued, it would be refused here; so the provider has to say it
+                turn.refused = False
+                return
+            if not is_known:
+                if not over_http:
+                    self._take_named(turn, named)
+                return
         if call.epoch_reset:
             self._keeper.reset_by_call(turn)
         reason = turn.reason
@@ -63,22 +73,37 @@ class Shadow:
         turn.shadow = (mode, turn.reason)
         turn.reason, turn.fallback = reason, None
 
+    def _take_named(self, turn: Turn, named: str) -> None:
+        """What the client continues by itself is on the chain that holds it, or on a new one."""
+        found = self._keeper.sessions.find(named, turn.scope.key)
+        chain = None if found is None else found[1].chain
+        _, identity = self._keeper.handshake(turn)
+        if chain is not None and chain.free_for(turn.call.socket, identity):
+            chain.stage(self._clock.monotonic())
+            self._keeper.sessions.move(chain, turn.scope)
+            turn.chain = chain
+        else:
+            self._open(turn)
+
     def _take(self, turn: Turn) -> Chain:
         now = self._clock.monotonic()
         if turn.plan is not None and turn.plan.candidates:
             chain = turn.plan.candidates[0]
             chain.stage(now)
-        else:
-            _, identity = self._keeper.handshake(turn)
-            chain = Chain(
-                id=self._new_id("ch_"),
-                connection=NO_CONNECTION,
-                handshake=identity,
-                opened=now,
-                last_used=now,
-            )
-            turn.scope.chains[chain.id] = chain
-        turn.chain = chain
+            turn.chain = chain
+            return chain
+        return self._open(turn)
+
+    def _open(self, turn: Turn) -> Chain:
+        now = self._clock.monotonic()
+        turn.chain = chain = Chain(
+            id=self._new_id("ch_"),
+            connection=NO_CONNECTION,
+            handshake=self._keeper.handshake(turn)[1],
+            opened=now,
+            last_used=now,
+        )
+        turn.scope.chains[chain.id] = chain
         return chain
 
 

@@ -263,6 +263,9 @@ class _Connection:
             raise step
         return json.dumps(step).encode()
 
+    def take(self) -> bytes | None:
+        return None
+
     async def ping(self, within: float) -> bool:  # noqa: ARG002
         return not self.closed
 

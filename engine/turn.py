@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
@@ -69,7 +70,11 @@ class Timer(Protocol):
 
     def when(self) -> float | None: ...
 
-    def reschedule(self, when: float | None) -> None: ...
+    def reschedule(self, when: float) -> None: ...
+
+    def stop(self) -> None: ...
+
+    def until(self, when: float) -> AbstractAsyncContextManager[None]: ...
 
 
 class Event(NamedTuple):
@@ -95,14 +100,18 @@ class Turn:
     """The client named one of our anchors: its input was expanded."""
     named: str = ""
     """The id by which it did."""
+    followed: Anchor | None = None
+    """The anchor that the client named, where its request goes as it came."""
     plan: Plan | None = None
     chain: Chain | None = None
     kept_chain: str | None = None
     """The id of the chain without a connection that the turn continues or opens."""
     stores: bool = False
-    """The request went upstream with ``store: true``, to be continued."""
+    """The answer is to be continued where the upstream stores it."""
     observed: bool = False
     """The client's own request goes upstream, whatever is decided."""
+    connection: str | None = None
+    """The id of the connection that only the observed turn's client socket uses."""
     shadow: tuple[Mode, Reason] | None = None
     """What would have been done with an observed turn."""
     staged: Staged | None = None
@@ -139,6 +148,11 @@ class Turn:
         """The request, where the engine has split it."""
         assert self.request is not None
         return self.request
+
+    @property
+    def asks_to_store(self) -> bool:
+        """The last attempt said ``store: true``: one that is sent again is the client's own."""
+        return self.stores and (self.attempts < 2 or self.understood.value("store") is True)
 
     @property
     def over_socket(self) -> bool:
@@ -217,7 +231,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         fallback_reason=turn.fallback,
         attempts=turn.attempts,
         # A chain in the shadow has no connection.
-        connection=None if turn.chain is None else turn.chain.connection or None,
+        connection=turn.connection or (turn.chain.connection or None if turn.chain else None),
         previous_response_id=turn.previous_response_id,
         response_id=fold.response_id,
         prompt_cache_key=request.text("prompt_cache_key") if request else None,

@@ -24,6 +24,9 @@ class Wire(Protocol):
     async def next(self) -> Event:
         """The next event. Raises ``ConnectionLost`` where the stream ends before its terminal."""
 
+    def take(self) -> Event | None:
+        """The next event where it is there already; None where it has to be waited for."""
+
     def rest(self) -> AsyncIterator[Event]:
         """What still follows the terminal event."""
 
@@ -34,10 +37,14 @@ class SocketWire:
     """A turn on an upstream WebSocket: the connection outlives it."""
 
     def __init__(self, connection: Connection) -> None:
-        self._connection = connection
+        self._receive, self._take = connection.receive, connection.take
 
     async def next(self) -> Event:
-        return Event(await self._connection.receive())
+        return Event(await self._receive())
+
+    def take(self) -> Event | None:
+        data = self._take()
+        return None if data is None else Event(data)
 
     async def rest(self) -> AsyncIterator[Event]:
         no_events: tuple[Event, ...] = ()
@@ -67,6 +74,9 @@ class HttpWire:
             else:
                 self._blocks.extend(self._splitter.feed(chunk))
         return _event(self._blocks.popleft())
+
+    def take(self) -> Event | None:
+        return _event(self._blocks.popleft()) if self._blocks else None
 
     async def rest(self) -> AsyncIterator[Event]:
         with suppress(UpstreamError, TimeoutError):
@@ -108,6 +118,9 @@ class LocalWire:
 
     async def next(self) -> Event:
         return self._events.popleft()
+
+    def take(self) -> Event | None:
+        return self._events.popleft() if self._events else None
 
     async def rest(self) -> AsyncIterator[Event]:
         while self._events:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from pathlib import Path
 
-from tests.support.judge import Report
+from tests.support.report import Report
 from tests.support.soaking import class_of, run_seed, shortened
 from tests.support.totals import Totals, engine_digest
 

@@ -12,7 +12,7 @@ from engine.chain import Chain
 from engine.sessions import Sessions
 from engine.stream import Fold
 from tests.soak import main, soak
-from tests.support.judge import Report
+from tests.support.report import Report
 from tests.support.soaking import STEPS, class_of, run_seed, shortened
 from tests.support.totals import Totals, engine_digest
 

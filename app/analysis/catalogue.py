@@ -97,7 +97,7 @@ HISTORY: dict[str, Advice] = {
     "metadata_moved": Advice(
         "Metadata moves to the newest result, and the older ones lose or change theirs.",
         "Keep it out of what the model reads, or name the key in the upstream's setting `freeze`: "
-        "old results then count as the model saw them. The embedded engine keeps them so by itself.",
+        "old results then count as the model saw them. The embedded engine does so by itself.",
     ),
     "ids_remade": Advice(
         "The client makes up ids anew instead of keeping those that were answered.",

@@ -60,11 +60,14 @@ LOST: dict[str, str] = {
     "limit_reached": "its connection had reached the provider's age limit",
     "evicted": "its connection had been given up to make room",
     "superseded": "it goes on from an earlier point, and its connection had moved on",
+    "client_anchored": "the client had gone on by itself, and what came of that is not known",
     "http": "the turn before it was answered over HTTP, so no connection held the conversation",
     "rejected": "the provider no longer knew the answer before it",
     "epoch_reset": "its connection had been retired with the epoch before",
     "handshake_changed": "the client's headers changed, so its connection could not be used",
     "server_error": "the upstream failed on its connection, and the turn was sent again",
+    "diagnostics_refused": "the upstream refused to be asked about its cache, so the turn was sent "
+    "again without the question",
 }
 """Words of ``fallback_reason`` behind ``connection_lost``."""
 

@@ -51,12 +51,26 @@ async def run(driver: Driver, call: Call, departure: Departure) -> Answer:
 
 
 @contextlib.asynccontextmanager
-async def events_of(answer: Answer) -> AsyncIterator[AsyncIterator[Event]]:
-    """The events of an answer; leaving the block ends the answer's iteration, and so its turn."""
-    iterator = aiter(answer)
+async def batches_of(answer: Answer) -> AsyncIterator[AsyncIterator[list[Event]]]:
+    """The events of an answer, together those that came at once.
+
+    Leaving the block ends the answer's iteration, and so its turn.
+    """
+    iterator = answer.batches or _singly(answer)
     try:
         yield iterator
     finally:
         close = getattr(iterator, "aclose", None)
+        if close is not None:
+            await close()
+
+
+async def _singly(answer: Answer) -> AsyncIterator[list[Event]]:
+    events = aiter(answer)
+    try:
+        async for event in events:
+            yield [event]
+    finally:
+        close = getattr(events, "aclose", None)
         if close is not None:
             await close()

@@ -42,7 +42,7 @@ class Seat:
         connection, self._connection = self._connection, None
         if connection is None or connection.closed:
             return None
-        return connection.take()
+        return connection.give_up()
 
 
 _seat: ContextVar[Seat | None] = ContextVar("seat", default=None)
@@ -56,6 +56,7 @@ class SharedConnection:
         self._is_taken = False
         # Bound here, not wrapped: every event of every stream comes through it.
         self.receive = inner.receive
+        self.take = inner.take
         self.ping = inner.ping
 
     @property
@@ -74,7 +75,7 @@ class SharedConnection:
         if not self._is_taken:
             await self._inner.close()
 
-    def take(self) -> Connection:
+    def give_up(self) -> Connection:
         self._is_taken = True
         return self._inner
 

@@ -13,7 +13,7 @@ import logging
 from app.gateway import headers, sse
 from app.gateway.calls import call_of
 from app.gateway.context import Context
-from app.gateway.departure import Departure, events_of, run, watch
+from app.gateway.departure import Departure, batches_of, run, watch
 from app.gateway.intake import take
 from app.gateway.rows import begin, turn_headers
 from app.gateway.upstreams import Target
@@ -80,17 +80,19 @@ async def _answer(context: Context, call: Call, receive: Receive, send: Send) ->
 
 
 async def relay(answer: Answer, head: RawHeaders, departure: Departure, send: Send) -> None:
-    """The events of an answer, one message each. A slow client slows the upstream down.
+    """The events of an answer, one message for those that came at once.
+
+    A slow client slows the upstream down.
 
     When the client has left, nothing is sent any more, but the events are still taken: the engine
     reads the upstream on within its own bound, for the usage of the row.
     """
-    async with events_of(answer) as events:
+    async with batches_of(answer) as batches:
         if not departure.gone:
             await send({"type": "http.response.start", "status": answer.status, "headers": head})
-        async for event in events:
+        async for batch in batches:
             if not departure.gone:
-                await _send_piece(send, sse.encode(event), departure)
+                await _send_piece(send, b"".join(map(sse.encode, batch)), departure)
     if not departure.gone:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 

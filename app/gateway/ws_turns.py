@@ -12,7 +12,7 @@ import logging
 from app.gateway import headers, tunnel
 from app.gateway.calls import call_of
 from app.gateway.context import Context
-from app.gateway.departure import Departure, events_of, run
+from app.gateway.departure import Departure, batches_of, run
 from app.gateway.handover import Seat
 from app.gateway.http_turns import INTERNAL
 from app.gateway.identity import Identity, identify
@@ -152,10 +152,11 @@ class ClientSocket:
         if not answer.streamed:
             await self.send(answer.frame or _as_frame(answer))
             return
-        async with events_of(answer) as events:
-            async for event in events:
-                if event.data:  # a comment of an HTTP upstream is no frame
-                    await self.send(event.data)
+        async with batches_of(answer) as batches:
+            async for batch in batches:
+                for event in batch:
+                    if event.data:  # a comment of an HTTP upstream is no frame
+                        await self.send(event.data)
 
     async def _refuse(self, frame: Frame) -> None:
         assert frame.refusal is not None

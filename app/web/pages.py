@@ -75,6 +75,10 @@ def router(web: Web) -> APIRouter:
     def alerts() -> HTMLResponse:
         return HTMLResponse(pages.render("alerts", received=web.received is not None))
 
+    @routes.api_route("/settings", methods=["GET", "HEAD"])
+    def settings() -> HTMLResponse:
+        return HTMLResponse(pages.render("settings"))
+
     @routes.get("/login")
     def login_form(request: Request) -> Response:
         target = local_path(request.query_params.get("next"))

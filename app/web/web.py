@@ -15,6 +15,7 @@ from app.errors import AppError
 from app.ledger.filters import Filter, parse
 from app.ledger.rows import iso, to_ms
 from app.ledger.writer import WriterState
+from app.settings import Settings
 from app.telemetry import Telemetry
 from app.web.access import Tickets
 from app.web.assets import Assets
@@ -36,6 +37,7 @@ class Web:
     writer_state: Callable[[], WriterState] | None = field(default=None)
     alerts: Alerts | None = None
     """At work between the service's start and its end."""
+    settings: Settings | None = None
     received: Received | None = None
     """What the demo's own receiver got; None where there is no such receiver."""
 

@@ -29,6 +29,12 @@ class Connection(Protocol):
     async def receive(self) -> bytes:
         """The next frame's payload. Raises ``ConnectionLost``. May be cancelled safely."""
 
+    def take(self) -> bytes | None:
+        """The payload of a frame that is there already; None where it has to be waited for.
+
+        It tells of no end: ``receive`` does.
+        """
+
     async def ping(self, within: float) -> bool:
         """Whether the peer answers within ``within`` seconds."""
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from websockets.asyncio.client import ClientConnection, connect
+from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.protocol import State
 
 from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
 from engine.transports.base import Headers
+from engine.transports.quick import QuickConnection
 
 # The library's default of 1 MiB ends a connection on a large terminal event (LINGTAI H11).
 _MAX_MESSAGE = 64 * 1024 * 1024
@@ -18,7 +19,7 @@ _MAX_MESSAGE = 64 * 1024 * 1024
 class WebSocketConnection:
     """One live connection. The library's reader answers pings while it is idle."""
 
-    def __init__(self, connection: ClientConnection) -> None:
+    def __init__(self, connection: QuickConnection) -> None:
         self._connection = connection
 
     @property
@@ -36,9 +37,12 @@ class WebSocketConnection:
 
     async def receive(self) -> bytes:
         try:
-            return await self._connection.recv(decode=False)
+            return await self._connection.receive()
         except ConnectionClosed as error:
             raise ConnectionLost(_code(error), sent=True) from error
+
+    def take(self) -> bytes | None:
+        return self._connection.take()
 
     async def ping(self, within: float) -> bool:
         try:
@@ -77,6 +81,7 @@ class WebSockets:
         try:
             connection = await _Connect(
                 url,
+                create_connection=QuickConnection,
                 additional_headers=given,
                 user_agent_header=agent,
                 compression=None,  # it costs CPU and a window per connection, and hides nothing
@@ -94,6 +99,7 @@ class WebSockets:
             ) from error
         except (InvalidHandshake, InvalidURI, OSError, TimeoutError, EOFError) as error:
             raise ConnectFailed(_cause(error)) from error
+        assert isinstance(connection, QuickConnection)
         return WebSocketConnection(connection)
 
 

@@ -82,6 +82,21 @@ async def test_a_row_reaches_every_browser_as_it_is_written(tmp_path):
             assert only["rows"][0] == (await live.rows())[0]
 
 
+async def test_the_settings_show_what_became_of_an_upstreams_turns(tmp_path):
+    async with provider() as up, running(settings(tmp_path, up.url)) as live:
+        history = []
+        for text in ("one", "two"):
+            history.append(message(text))
+            await turn(live, history)
+        await live.rows(2)
+        (default,) = (await live.get("/api/settings"))["upstreams"]
+        figures = default["figures"]
+        assert (2, 1, 1, 1, 0) == tuple(
+            figures[name]
+            for name in ("requests", "continuations", "delta_items", "chains", "unsupported_bases")
+        )
+
+
 async def test_the_gateway_stands_before_the_dashboards_own_checks(tmp_path):
     config = settings(tmp_path, "http://127.0.0.1:1/v1", token="secret-token")
     async with running(config) as live:

@@ -186,6 +186,20 @@ def test_deliveries_are_counted_by_receiver_and_outcome():
     assert 'warmline_webhook_deliveries_total{outcome="http_5xx",receiver="ops"} 2.0' in text
 
 
+def test_the_counters_of_continuation_can_be_asked_for_by_upstream():
+    telemetry = Telemetry("1.2.3")
+    telemetry.observe([make_row(upstream="a", reason="ok", items_sent=1, items_total=9)])
+    unknown = telemetry.continuation()("a")
+    assert (1, 9, None, None) == tuple(
+        unknown[name] for name in ("requests", "full_items", "unsupported_bases", "chains")
+    )
+    telemetry.watch_continuation(lambda: [("a", 1, 5), ("b", 0, 0)])
+    of = telemetry.continuation()
+    assert {*CONTINUATION, "unsupported_bases", "chains"} == set(of("a"))
+    assert (1, 5) == (of("a")["unsupported_bases"], of("a")["chains"])
+    assert {0} == set(of("b").values())
+
+
 def test_continuation_is_counted_per_upstream():
     sent = {"items_sent": 1, "items_total": 9, "reason": "ok", "mode": "http_incremental"}
     again = {"attempts": 2, "mode": "http_full"}

@@ -25,6 +25,7 @@ from tests.support.alert_page import (
 )
 from tests.support.alert_server import AlertServer, alerting
 from tests.support.alerts import bad_row
+from tests.support.pages import violations
 from tests.support.receiver import SECRET, Answer
 
 pytestmark = pytest.mark.browser
@@ -339,18 +340,6 @@ def test_page_and_forms_are_accessible_and_no_wider_than_the_screen(
     page.keyboard.press("Escape")
     page.get_by_role("button", name="New silence").click()
     assert [] == violations(page, axe)
-
-
-def violations(page: Page, axe: str) -> list[str]:
-    page.evaluate(axe)
-    found = page.evaluate(
-        "() => axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
-    )
-    return [
-        f"{fault['id']}: {node['html'][:160]} {node['failureSummary'][:240]}"
-        for fault in found["violations"]
-        for node in fault["nodes"]
-    ]
 
 
 def test_what_is_refused_stays_to_be_read(open_page, alerts):

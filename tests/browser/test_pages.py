@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.live_server import serve
-from tests.support.pages import settled
+from tests.support.pages import settled, violations
 
 pytestmark = pytest.mark.browser
 
@@ -21,7 +21,7 @@ SCREENS = (
 )
 PAGES = {"/": "Overview", "/requests": "Requests"}
 """Those of the ledger, with its range, its filters and its live updates."""
-EVERY = PAGES | {"/alerts": "Alerts"}
+EVERY = PAGES | {"/alerts": "Alerts", "/settings": "Settings"}
 
 
 @pytest.mark.parametrize(("width", "theme"), SCREENS)
@@ -54,18 +54,6 @@ def test_an_open_row_meets_wcag_aa(open_page, seeded, axe, theme):
     page.get_by_role("row").nth(1).click()
     expect(page.get_by_role("dialog")).to_be_visible()
     assert [] == violations(page, axe)
-
-
-def violations(page: Page, axe: str) -> list[str]:
-    page.evaluate(axe)
-    found = page.evaluate(
-        "() => axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'wcag22aa', 'best-practice']})"
-    )
-    return [
-        f"{fault['id']}: {node['html'][:160]} {node['failureSummary'][:240]}"
-        for fault in found["violations"]
-        for node in fault["nodes"]
-    ]
 
 
 @pytest.mark.parametrize("path", EVERY)

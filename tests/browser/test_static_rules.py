@@ -40,6 +40,7 @@ def test_there_is_something_to_check():
         "components.css",
         "layout.css",
         "pages.css",
+        "settings.css",
         "tokens.css",
     ] == [path.name for path in SHEETS]
 
@@ -136,7 +137,7 @@ def test_no_page_holds_script_or_asks_another_host(path):
     assert [] == re.findall(r"<script(?![^>]*\ssrc=)[^>]*>|\son\w+=|https?://", text)
 
 
-@pytest.mark.parametrize("page", ["overview", "requests", "alerts"])
+@pytest.mark.parametrize("page", ["overview", "requests", "alerts", "settings"])
 def test_a_page_announces_every_module_that_it_loads(page):
     loaded: set[str] = set()
     queue = [STATIC / "js" / "pages" / f"{page}.js"]

@@ -1,6 +1,9 @@
 """Items of which only digests are kept prove what the client repeats, and never more."""
 
+import gc
 import json
+import tracemalloc
+from contextlib import contextmanager
 
 import pytest
 from hypothesis import given, settings
@@ -9,6 +12,7 @@ from msgspec import Raw
 
 from engine import items as rules
 from engine.baseline import Baseline, HeldItem, digested, frozen, grown, matched
+from engine.chain import Anchor, stage
 from engine.condensed import BYTES_PER_ITEM, Condensed, Entry
 from engine.errors import NotKept
 from engine.request import own_copy, split
@@ -141,6 +145,7 @@ def test_a_baseline_that_gave_way_is_looked_up_in_the_digests_of_the_one_after_i
     first.give_way(later)
     later.condense(KEY)
     assert (len(digested(first)), len(digested(later))) == (2, 3)
+    assert (first.length, first.echoes(2)) == (len('"a"') + len(bytes(raw(said("b")))), [])
     assert matched(first, request(["a", said("b")]).items) == 2
     assert matched(first, request(["a", said("B")]).items) == 1
     fork = grown(first, Items((raw('"d"'),), base=first), [])
@@ -298,3 +303,79 @@ def _first(rule, length):
     part = Plain()
     part.items = rule.items[:length]
     return part
+
+
+# --- what is counted ------------------------------------------------------------------------------
+
+
+def conversation(values, outputs):
+    """An anchor of a client that has repeated the answer without its ids, and was answered again."""
+    fields = {"model": "m", "instructions": "i" * 500, "store": False}
+
+    def asked(items):
+        return split(json.dumps({"input": items, **fields}).encode())
+
+    def answered(request, extended):
+        staged = stage(request.items, own_copy(request.fields), extended)
+        held, digest = staged.baseline([raw(one) for one in outputs], KEY)
+        return Anchor("a", "r", "s", staged.fields, held, digest, 1, 0.0, 0)
+
+    first = answered(asked(values), None)
+    bare = [{key: part for key, part in one.items() if key != "id"} for one in outputs]
+    second = answered(asked([*values, *bare, "next"]), first)
+    first.give_way(second)
+    return second
+
+
+def said_often(count, length):
+    return [said("x" * length, id=f"m{n}") for n in range(count)]
+
+
+@contextmanager
+def measured():
+    """Gives a function that tells how many bytes are taken since, all that is free apart."""
+    gc.freeze()  # what is there already is not looked through each time
+    tracemalloc.start()
+
+    def taken():
+        gc.collect()
+        return tracemalloc.get_traced_memory()[0]
+
+    try:
+        yield taken
+    finally:
+        tracemalloc.stop()
+        gc.unfreeze()
+
+
+@pytest.mark.parametrize(
+    ("values", "outputs"),
+    [([1] * 2000, said_often(1, 5)), (said_often(500, 20), said_often(2, 20)),
+     (said_often(60, 5000), said_often(4, 500)), (["x"] * 10, said_often(50, 300))],
+)  # fmt: skip
+def test_what_is_counted_is_what_is_freed(values, outputs):
+    """With the slices of small items, and what decisions have worked out, and when condensed."""
+
+    conversation(values, outputs)  # what is made once for all
+    with measured() as taken:
+        anchor = conversation(values, outputs)
+        ratios = [anchor.weight / taken()]
+        anchor.items.spelling.items()
+        ratios.append(anchor.weight / taken())
+        assert all(item.echo_key for item in anchor.items)
+        ratios.append(anchor.weight / taken())
+        anchor.items.condense(KEY)
+        ratios.append(anchor.weight / taken())
+    assert all(0.9 < ratio < 1.3 for ratio in ratios), ratios
+
+
+@pytest.mark.parametrize("length", [1, 2000])
+def test_condensed_a_transcript_takes_less_than_a_hundred_bytes_an_item(length):
+    count = 2000
+    conversation(said_often(count, length), [])
+    with measured() as taken:
+        anchor = conversation(said_often(count, length), [])
+        anchor.items.condense(KEY)
+        total = taken()
+    assert len(anchor.items) == count + 1
+    assert count * BYTES_PER_ITEM < total < count * 30

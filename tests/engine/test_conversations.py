@@ -8,7 +8,7 @@ import pytest
 
 from tests.support import virtual_time
 from tests.support.conversations import Conversations
-from tests.support.judge import Report
+from tests.support.report import Report
 
 SEEDS = range(50)
 TURNS_PER_SEED = 44

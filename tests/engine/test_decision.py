@@ -114,7 +114,10 @@ def test_changed_fields_are_named_and_the_evidence_holds_both():
     made = plan([one], asked)
     assert (made.reason, made.changed) == (Reason.NON_INPUT_FIELDS_CHANGED, ("model", "user"))
     assert (made.evidence.index, made.evidence.changed_fields) == (0, ("model", "user"))
-    assert [detail["field"] for detail in made.evidence.field_details] == ["model", "user"]
+    assert [(told["field"], told["change"]) for told in made.evidence.field_details] == [
+        ("model", "changed"),
+        ("user", "added"),
+    ]
     assert (made.candidates, made.compared) == ((), one)
 
 
@@ -171,6 +174,26 @@ def test_an_opaque_anchor_explains_nothing():
     opaque = anchor(said("b"), opaque=True)
     made = plan([opaque], request(said("b"), user("c")), epoch=Epoch(pending="manual"))
     assert (made.reason, made.compared) == (Reason.NO_BASELINE, None)
+
+
+def test_a_policy_freezes_old_outputs_in_the_decision_and_in_what_explains_it():
+    def output(text, meta):
+        return {
+            "type": "function_call_output",
+            "call_id": "c",
+            "output": {"_meta": meta, "t": text},
+        }
+
+    one = anchor(user("a"), output("x", 1), said("b"))
+    asked = request(user("a"), output("x", 2), said("b"), user("c"))
+    assert plan([one], asked).reason is Reason.PREFIX_MISMATCH
+    assert plan([one], asked, policy=Policy(freeze=("_meta",))).reason is Reason.OK
+    lost = anchor(user("a"), output("x", 1), said("b"), live=False, cold=ColdCause.CLOSED)
+    made = plan([lost], asked, policy=Policy(freeze=("_meta",)))
+    assert (made.reason, made.fallback) == (Reason.CONNECTION_LOST, "closed")
+    edited = request(user("a"), output("y", 2), said("b"), user("c"))
+    made = plan([one], edited, policy=Policy(freeze=("_meta",), visible_keys=("_meta", "t")))
+    assert (made.reason, made.evidence.path) == (Reason.PREFIX_MISMATCH, "/output/t")
 
 
 ASKED = request(user("a"), said("b"), user("c"))

@@ -250,7 +250,7 @@ async def test_a_turn_that_is_refused_for_the_question_goes_once_more_without_it
     )
 
 
-async def test_over_http_a_refused_question_costs_nothing_but_the_attempt():
+async def test_over_http_a_refused_question_costs_one_full_turn():
     it = Talk(continuation="store")
     refusal = HttpError(
         400, "Unsupported parameter: prompt_cache_options", kind="invalid_request_error"
@@ -258,9 +258,9 @@ async def test_over_http_a_refused_question_costs_nothing_but_the_attempt():
     it.core.faults.on_request(refusal, when=lambda attempt: OPTIONS in attempt.body, times=None)
     await it.turn()
     await it.turn("two")
-    assert (Mode.HTTP_INCREMENTAL, Reason.OK, 2) == (
+    assert (Mode.HTTP_FULL, "diagnostics_refused", 2) == (
         it.stack.last.mode,
-        it.stack.last.reason,
+        it.stack.last.fallback_reason,
         it.stack.last.attempts,
     )
     await it.turn("three")

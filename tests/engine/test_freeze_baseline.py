@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -84,6 +84,7 @@ def anew(draw: st.DrawFn, item: Json) -> Json:
     return {**spelled, "metadata": {}} if draw(st.integers(0, 3)) == 0 else spelled
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_a_baseline_is_as_a_plain_list_of_what_was_seen(data: st.DataObject) -> None:
     """Whether the bodies are read in full, on from one another, or as a list of items."""

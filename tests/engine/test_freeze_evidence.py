@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
@@ -112,6 +112,7 @@ def stripped(history: list[Json]) -> list[Json]:
     return [freezing.seen(item, KEYS) for item in history]
 
 
+@settings(max_examples=60, deadline=None)
 @given(st.lists(ITEMS, min_size=1, max_size=5), st.lists(ITEMS, max_size=6))
 def test_evidence_is_that_of_histories_without_the_frozen_keys(before, now):
     evidence = told(before, now)

@@ -60,6 +60,20 @@ def test_it_is_worth_one_warning_until_it_keeps_something_again():
     assert storage.unsupported("t", "u", "c", POLICY, 0.0)
 
 
+def test_a_response_that_is_kept_does_not_lift_what_was_seen_of_ignored_anchors():
+    storage = Storage()
+    storage.unsupported("t", "u", "anchor_ignored", POLICY, 0.0)
+    storage.supported("t", "u")
+    assert (storage.blocked("t", "u", 599.9), storage.blocked("t", "u", 600.0)) == (
+        "anchor_ignored",
+        None,
+    )
+    assert not storage.unsupported("t", "u", "anchor_ignored", POLICY, 700.0)
+    storage.unsupported("t", "u", "refused", POLICY, 1400.0)
+    storage.supported("t", "u")
+    assert storage.blocked("t", "u", 1400.0) is None
+
+
 def test_it_counts_the_tenants_and_forgets_those_whose_time_is_over():
     storage = Storage()
     storage.unsupported("t", "u", "c", POLICY, 0.0)

@@ -30,7 +30,7 @@ def test_a_spelling_has_memory_of_its_own():
     assert (twin.held.copy() is twin.held, twin.echo.copy() is twin.echo) == (True, True)
     assert twin.spelled(Raw(b'{"a": 1}')) is twin
     assert twin.size == 15
-    assert twin.spelled(Raw(b'{"a":1}')).echo == Raw(b'{"a": 1}')
+    assert twin.spelled(Raw(b'{"a":1}')).echo == Raw(b'{"a":1}')
 
 
 KEYS = ["id", "status", "type", "role", "content", "summary", "encrypted_content", "arguments",

@@ -84,13 +84,13 @@ async def test_what_is_wrong_with_an_answer_is_not_said_of_the_one_before_it():
     s = Stack(make_core(replies=["a", "b", "c"]))
     stored = {**BODY, "store": True}
     over_socket = {"transport": "ws", "socket": "k"}
-    events = await s.turn(stored, **over_socket)
-    output, named = events[-1]["response"]["output"], s.last.response_id
+    await s.turn(stored, **over_socket)
+    named = s.last.response_id
     s.core.faults.on_request(faults.NoResponseId())
     await s.turn({**stored, "previous_response_id": named, "input": [user("x")]}, **over_socket)
     assert Reason.CLIENT_ANCHORED == s.last.reason
-    await s.turn({**stored, "input": [*BODY["input"], *output, user("two")]}, **over_socket)
-    assert (Reason.CONNECTION_LOST, "superseded") == (s.last.reason, s.last.fallback_reason)
+    anchors = s.driver.sessions.scope(("tenant", "default", "s")).anchors.values()
+    assert ["superseded", "missing_response_id"] == [anchor.cold for anchor in anchors]
 
 
 async def test_a_terminal_list_that_contradicts_the_done_items_makes_the_anchor_cold():

@@ -57,6 +57,10 @@ def decide(anchors, turn, policy=None, **account):
         (("o3", "gpt-5"), "gpt-5", True),
         (("*",), None, True),
         (("gpt-*",), None, False),
+        (("gpt-*",), "gpt", False),
+        (("gpt-*",), "gptX", False),
+        (("X",), None, False),
+        (("",), None, True),
     ],
 )
 def test_a_pattern_ends_in_a_star_or_is_the_whole_name(patterns, model, expected):
@@ -98,7 +102,8 @@ def test_the_longest_kept_prefix_is_taken_and_of_equals_the_newest():
     turn = request(user("a"), ANSWER, user("b"), {**ANSWER, "id": "m2"}, user("c"))
     plan = decide([short, one, long], turn)
     assert (Reason.OK, long) == (plan.reason, plan.compared)
-    assert one is decide([one, short], request(user("a"), ANSWER, user("x"))).compared
+    for given in ([one, short], [short, one]):
+        assert one is decide(given, request(user("a"), ANSWER, user("x"))).compared
 
 
 @pytest.mark.parametrize(
@@ -148,6 +153,16 @@ def test_changed_tools_hang_on_a_kept_response_only_when_relaxed():
     assert Reason.OK is decide([one], turn, Policy(continuation="store", tools="relaxed")).reason
 
 
+def test_a_policy_freezes_old_outputs_of_a_kept_response():
+    def output(meta):
+        return {"type": "function_call_output", "call_id": "c", "output": {"_meta": meta}}
+
+    one = anchor(user("a"), output(1), ANSWER)
+    turn = request(user("a"), output(2), ANSWER, user("b"))
+    assert Reason.PREFIX_MISMATCH is decide([one], turn).reason
+    assert Reason.OK is decide([one], turn, Policy(continuation="store", freeze=("_meta",))).reason
+
+
 def test_a_candidate_that_does_not_match_leaves_the_next_one_to_be_tried():
     longer = anchor(user("a"), ANSWER, user("x"), {**ANSWER, "id": "m2"}, born=3.0)
     shorter = anchor(user("a"), ANSWER)
@@ -172,6 +187,22 @@ def test_a_response_is_kept_only_if_it_says_so_and_has_an_id(response, expected)
     assert expected is kept.says_stored(fold)
 
 
+def test_a_response_that_has_not_ended_says_nothing_of_being_kept():
+    fold = Fold()
+    body = {"id": "r", "status": "in_progress", "store": True}
+    fold.feed(json.dumps({"type": "response.created", "response": body}).encode())
+    assert (True, False) == (fold.response_id == "r", kept.says_stored(fold))
+
+
+def test_no_depth_of_an_answer_raises():
+    deep = b'{"id":"r","x":' + b'{"x":' * 100_000 + b"1" + b"}" * 100_001
+    fold = Fold()
+    fold.response_id, fold.last_response = "r", deep
+    assert not kept.says_stored(fold)
+    assert None is kept.hangs_on(deep, event=False)
+    assert None is kept.hangs_on(b'{"response":' + deep + b"}", event=True)
+
+
 def test_what_an_answer_hangs_on_is_read_from_its_first_event_or_its_body():
     body = {"id": "r2", "previous_response_id": "r1"}
     event = json.dumps({"type": "response.created", "response": body}).encode()
@@ -192,7 +223,7 @@ def test_what_an_answer_hangs_on_is_read_from_its_first_event_or_its_body():
         (404, b"store", True),
         (422, b"STORE", True),
         (422, b" " * 4_091 + b"store", True),
-        (422, b" " * 5_000 + b"store", False),
+        (422, b" " * 4_092 + b"store", False),
         (400, b'{"error":{"message":"restore the backup"}}', False),
         (429, b'{"error":{"param":"store"}}', False),
         (500, b"store", False),

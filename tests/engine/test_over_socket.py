@@ -153,6 +153,22 @@ async def test_close_1009_goes_over_http_at_once():
     )
 
 
+async def test_what_is_too_large_when_it_is_sent_again_is_not_sent_a_third_time():
+    s = stack()
+    body = await warm(s)
+    s.core.faults.on_request(faults.previous_response_not_found())
+    s.core.faults.on_request(faults.close(1009), when=lambda a: not a.previous_response_id)
+    answer = await s.answer(body)
+    assert (502, 2, 3, "closed_1009") == (
+        answer.status,
+        s.last.attempts,
+        len(s.core.log),
+        s.last.error_code,
+    )
+    await s.turn(body)
+    assert Status.COMPLETED == s.last.status
+
+
 async def test_a_bare_server_error_before_any_event_is_tried_once_more():
     s = stack()
     raw = {"type": "error", "error": {"type": "server_error", "code": None, "message": "Sorry."}}

@@ -228,13 +228,27 @@ def test_no_depth_of_a_field_raises():
         assert changed_fields({"a": Raw(one)}, {"a": Raw(two)}, "strict") == ["a"]
 
 
+def test_what_is_copied_does_not_keep_its_body_alive():
+    fields = split(b'{"model":"m","input":[],"tools":[1]}').fields
+    assert [raw.copy() is raw for raw in own_copy(fields).values()] == [True, True]
+
+
+@pytest.mark.parametrize("odd", [b"[" * 3000 + b"]" * 3000, b'{"a":1,"a":2}'])
+def test_what_cannot_be_read_is_the_same_where_its_bytes_are(odd):
+    one, two = {"a": Raw(odd), "b": Raw(b"1")}, {"a": Raw(odd), "b": Raw(b"2")}
+    assert changed_fields(one, two, "strict") == ["b"]
+
+
 def test_of_the_cache_options_the_diagnostics_are_not_compared():
     def options(value):
         return fields_of(prompt_cache_options=value)
 
     noise = {"comparison_response_id": "r", "prewarm": True}
     assert changed_fields(options({"a": 1, **noise}), options({"a": 1}), "strict") == []
+    assert changed_fields(options({"a": 1}), options({"a": 1, **noise}), "strict") == []
     assert changed_fields(options(noise), {}, "strict") == []
+    assert changed_fields({}, options(noise), "strict") == []
+    assert changed_fields(fields_of(other=noise), fields_of(other={}), "strict") == ["other"]
     assert changed_fields(options({"a": 1}), options({"a": 2, **noise}), "strict") != []
     assert changed_fields(options({"a": {"prewarm": 1}}), options({"a": {}}), "strict") != []
     assert changed_fields(options("a"), options("b"), "strict") != []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 
 import pytest
@@ -10,6 +11,7 @@ from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from engine.model import Mode, Policy, Reason
 from tests.support.first_turns import FIRST, after, stack, warm
+from tests.support.insides import settled, slow_ping
 from tests.support.loopback import Stack
 
 
@@ -77,3 +79,66 @@ async def test_a_reset_of_one_unnamed_session_does_not_overtake_the_turns_of_ano
     events = [json.loads(event.data) async for event in slow]
     await s.turn(after(events, body), session=None)
     assert (Mode.WS_INCREMENTAL, Reason.OK) == said(s)[:2]
+
+
+async def test_a_reset_during_the_ping_holds_for_the_turn_that_waits():
+    s = stack()
+    body = await warm(s)
+    begun, may_end = slow_ping(s)
+    task = asyncio.create_task(s.turn(body))
+    await begun.wait()
+    s.driver.reset_epoch("tenant", "default", "s", "summarize")
+    may_end.set()
+    await task
+    assert (Mode.WS_FULL, Reason.EPOCH_RESET, "summarize") == (
+        s.last.mode,
+        s.last.reason,
+        s.last.epoch_reset_reason,
+    )
+
+
+async def test_a_reset_during_a_turn_is_consumed_by_the_next_one_and_keeps_its_reason():
+    s = stack()
+    body = await warm(s)
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1))
+    first = await s.answer(body)
+    s.driver.reset_epoch("tenant", "default", "s", "summarize")
+    gate.open()
+    events = [json.loads(event.data) async for event in first]
+    await s.turn(after(events, body))
+    assert (Mode.WS_FULL, Reason.EPOCH_RESET, "summarize", 2, 1) == (
+        s.last.mode,
+        s.last.reason,
+        s.last.epoch_reset_reason,
+        s.last.epoch,
+        s.last.epoch_turn,
+    )
+
+
+async def test_a_reset_by_name_reaches_an_unnamed_session():
+    s = stack()
+    body = await warm(s, session=None)
+    s.driver.reset_epoch("tenant", "default", s.last.session, "summarize")
+    await s.turn(body, session=None)
+    assert Reason.EPOCH_RESET == s.last.reason
+
+
+async def test_a_reset_during_an_http_turn_holds_for_the_next_one():
+    s = stack(Policy(max_frame_bytes=1))
+    posted = s.http.post
+    gate = asyncio.Event()
+
+    async def slow(*args):
+        await gate.wait()
+        return await posted(*args)
+
+    s.http.post = slow
+    task = asyncio.create_task(s.turn(FIRST))
+    await settled()
+    s.driver.reset_epoch("tenant", "default", "s", "summarize")
+    gate.set()
+    events = await task
+    s.upstream = type(s.upstream)("default", "http://provider/v1", Policy())
+    await s.turn(after(events, FIRST))
+    assert (Reason.EPOCH_RESET, "summarize") == (s.last.reason, s.last.epoch_reset_reason)

@@ -199,6 +199,9 @@ async def test_the_frames_of_a_client_socket_go_as_they_came_on_a_connection_of_
     assert 1 == len(s.sockets.opened)
     await s.turn(CREATE, transport="ws", socket="d")
     assert 2 == len(s.sockets.opened)
+    one, again, other = (facts.connection for facts in s.facts)
+    assert one == again != other
+    assert {None, "c", "d", ""}.isdisjoint({one, other})
 
 
 async def test_a_client_that_continues_by_itself_is_passed_on_and_its_history_known():
@@ -222,6 +225,17 @@ async def test_a_stored_response_is_the_clients_to_continue():
     await s.turn({**CREATE, "store": True, "previous_response_id": s.last.response_id}, **SOCKET)
     assert (Mode.WS_INCREMENTAL, Reason.CLIENT_ANCHORED) == shadow(s)
     assert 1 == len(chains(s))
+
+
+async def test_what_the_client_continued_by_itself_is_no_other_turns_to_continue():
+    s = stack(OBSERVE)
+    stored = {**CREATE, "store": True}
+    first = (await s.turn(stored, **SOCKET))[-1]["response"]
+    second = {**stored, "previous_response_id": first["id"], "input": [user("two")]}
+    await s.turn(second, **SOCKET)
+    third = {**stored, "input": [*stored["input"], *first["output"], user("three")]}
+    await s.turn(third, **SOCKET)
+    assert (Mode.WS_FULL, Reason.CONNECTION_LOST) == shadow(s)
 
 
 async def test_what_happens_to_posts_says_nothing_of_websockets():
@@ -284,6 +298,7 @@ async def test_a_connection_that_closed_between_turns_is_replaced():
     s.sockets.opened[0].drop(1000)
     await s.turn(CREATE, **SOCKET)
     assert (2, Status.COMPLETED, 1) == (len(s.sockets.opened), s.last.status, s.last.attempts)
+    assert s.facts[0].connection != s.facts[1].connection is not None
 
     async def gone(frame):
         raise ConnectionLost(1000, sent=False)
@@ -309,7 +324,7 @@ async def test_an_upstream_without_websockets_is_used_over_http():
     events = await s.turn(CREATE, **SOCKET)
     assert "response.completed" == events[-1]["type"]
     assert (Mode.HTTP_FULL, Reason.CONTINUATION_OFF, False) == wire(s)
-    assert "upgrade_426" == s.last.fallback_reason
+    assert ("upgrade_426", None) == (s.last.fallback_reason, s.last.connection)
     assert [] == chains(s)
     await s.turn(after(events, CREATE), **SOCKET)
     assert "upgrade_426" == s.last.fallback_reason

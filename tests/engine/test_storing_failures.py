@@ -260,6 +260,50 @@ async def test_a_reset_that_another_turn_consumed_holds_for_the_slower_one_too()
     assert (Mode.HTTP_FULL, Reason.EPOCH_RESET, None) == said(s)
 
 
+async def test_an_upstream_that_ignores_anchors_stays_blocked_though_a_turn_beside_is_kept():
+    s = stack(STORE)
+    body = await kept(s)
+    slow = await s.answer({**FIRST, "input": [user("beside")]})
+    reading(s, lambda read: read.pop("previous_response_id", None))
+    await s.turn(body)
+    assert (Mode.HTTP_FULL, Reason.STORE_UNSUPPORTED, "anchor_ignored") == said(s)
+    async for _ in slow:
+        pass
+    await s.turn(body)
+    assert (1, Reason.STORE_UNSUPPORTED, "anchor_ignored") == (s.last.attempts, *said(s)[1:])
+
+
+async def test_a_rejected_continuation_goes_again_as_the_client_sent_it():
+    s = stack(STORE)
+    body = await kept(s)
+    s.core.shelf.delete(s.last.response_id)
+    raw = json.dumps(body, indent=1)
+    s.core.faults.on_request(
+        faults.HttpError(400, "store is not allowed", "invalid_request_error"),
+        when=lambda attempt: "store" in attempt.body and attempt.previous_response_id is None,
+    )
+    await s.turn(raw.encode())
+    assert (Mode.HTTP_FULL, Reason.PREVIOUS_RESPONSE_NOT_FOUND, None) == said(s)
+    assert (2, 3, raw) == (s.last.attempts, len(s.core.log), s.core.log[-1].frame)
+
+
+async def test_what_is_not_stored_unasked_says_nothing_of_the_upstream():
+    s = stack(Policy(continuation="store", force_store=True))
+    first = {**FIRST, "store": False}
+    body = await kept(s, first)
+    s.core.shelf.delete(s.last.response_id)
+    events = await s.turn(body)
+    assert (Mode.HTTP_FULL, 2, (0, 0)) == (
+        s.last.mode,
+        s.last.attempts,
+        s.driver.figures("default"),
+    )
+    await s.turn(after(events, body))
+    assert (Mode.HTTP_FULL, Reason.STORE_UNSUPPORTED, "not_kept") == said(s)
+    await s.turn(after(events, body))
+    assert s.core.log[-1].body["store"] is True
+
+
 async def test_an_id_that_names_two_responses_is_hung_on_by_nobody():
     s = stack(STORE)
     body = await kept(s)

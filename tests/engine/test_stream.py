@@ -365,3 +365,19 @@ def test_what_is_no_count_is_unknown(value):
 )  # fmt: skip
 def test_numbers_that_contradict_each_other_are_kept_and_flagged(value, state):
     assert read_usage(value).state == state
+
+
+@pytest.mark.parametrize("colon", [":", ": "])
+def test_deltas_after_the_first_output_are_told_by_their_type_alone(colon, monkeypatch):
+    state = fold(event("response.output_text.delta", delta="x"))
+    monkeypatch.setattr("engine.stream._head", None)  # nothing more is decoded
+    raw = b'{"type"' + colon.encode() + b'"response.output_text.delta","delta":"y"}'
+    assert "response.output_text.delta" == state.feed(raw)
+
+
+def test_after_the_first_output_an_event_that_only_speaks_of_a_delta_is_no_delta():
+    state = fold(event("response.output_text.delta", delta="x"))
+    assert "response.completed" == state.feed(
+        b'{"type":"response.completed","response":{"id":"r","note":"response.text.delta\\""}}'
+    )
+    assert ("response.completed", "r") == (state.terminal, state.response_id)

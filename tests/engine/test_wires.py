@@ -69,6 +69,9 @@ async def test_a_socket_gives_frames_and_nothing_after_the_terminal_one():
         async def receive(self) -> bytes:
             return b"{}"
 
+        def take(self) -> bytes | None:
+            return None
+
     wire = SocketWire(One())
     assert (b"{}", None) == await wire.next()
     assert [] == [event async for event in wire.rest()]

@@ -20,31 +20,33 @@ from tests.mutation.results import STATE, Results, as_toml, listed, mutants
 from tests.mutation.targets import TARGETS, Target
 from tests.mutation.trial import prepare, trials, unmutated
 
-SLOWEST = 5.0
+SLOWEST = 5
 """A trial may take this many times what the tests need without a fault, and …"""
-GRACE = 10.0
-"""… so many seconds more."""
+GRACE = 5
+"""… so many seconds more, of processor time."""
 
 
 def run(target: Target, results: Results, *, jobs: int, only: str) -> int:
     """Tries what is not known yet, tells what survived; returns how many outcomes are amiss."""
     source = target.path.read_text()
     tree = ast.parse(source)
-    outcome, seconds = unmutated(target, tree)
+    outcome = unmutated(target, tree)
     if outcome.word != "survived":
         print(f"{target.file}: its tests fail without any fault: {outcome.by}", file=sys.stderr)
         return 1
     every = mutants(target, source)
     todo = [one for one in every if one.name not in results.outcomes and only in one.name]
     print(
-        f"{target.file}: {len(every)} mutants, {len(todo)} to try; the tests take {seconds:.1f} s"
+        f"{target.file}: {len(every)} mutants, {len(todo)} to try; "
+        f"the tests take {outcome.seconds:.1f} s",
+        flush=True,
     )
     given = ((one, one.applied(tree)) for one in todo)
-    timeout = seconds * SLOWEST + GRACE
+    limit = int(outcome.seconds * SLOWEST) + GRACE
     began = written = time.monotonic()
     try:
         for tried, (mutant, outcome, _) in enumerate(
-            trials(target, given, jobs=jobs, timeout=timeout), 1
+            trials(target, given, jobs=jobs, limit=limit), 1
         ):
             results.outcomes[mutant.name] = outcome
             if outcome.word == "survived":

@@ -184,7 +184,7 @@ def _is_no_code(child: ast.AST, parent: ast.AST) -> bool:
             return any(isinstance(base, ast.Name) and base.id == "Protocol" for base in child.bases)
         case ast.Tuple():
             return isinstance(parent, ast.Subscript)
-        case ast.Constant():
+        case ast.Constant() | ast.Attribute():
             return isinstance(parent, ast.Set)  # another member is one that is missing
     return False
 

@@ -47,7 +47,7 @@ _COMPUTED: Mapping[type[ast.operator], type[ast.operator]] = {
 }
 _TWINS = {"min": "max", "any": "all", "startswith": "endswith", "keys": "values"}
 _TWIN_OF = {**_TWINS, **{other: name for name, other in _TWINS.items()}}
-_SYMMETRIC = {"min", "max"}
+_SYMMETRIC = {"min", "max", "suppress"}
 _NOT_UNWRAPPED = {"isinstance", "len", "range", "frozenset", "ref", "cast"}
 
 
@@ -164,9 +164,9 @@ def _called(node: ast.Call) -> Iterator[Variant]:
         yield Variant(node.func.value)
     elif node.args and name not in _NOT_UNWRAPPED and not isinstance(node.args[0], ast.Starred):
         yield Variant(node.args[0])
-    args = node.args if name not in _SYMMETRIC else []
+    args = node.args
     for place in range(len(args) - 1):
-        if ast.dump(args[place]) != ast.dump(args[place + 1]):
+        if name not in _SYMMETRIC and ast.dump(args[place]) != ast.dump(args[place + 1]):
             swapped = [*args[:place], args[place + 1], args[place], *args[place + 2 :]]
             yield Variant(_with(node, args=swapped))
     if len(args) > 1:

@@ -49,7 +49,7 @@ class Results:
         kept = json.loads(self.path.read_text())
         known = {name: Outcome(**one) for name, one in kept["outcomes"].items()}
         if again:
-            known = {name: one for name, one in known.items() if one.word != "survived"}
+            known = {name: one for name, one in known.items() if one.word == "killed"}
         elif kept["digest"] != self._digest:
             return
         self.outcomes = known

@@ -36,21 +36,10 @@ def _tests(*names: str) -> tuple[str, ...]:
 
 
 TARGETS = (
-    Target(
-        "engine/items.py",
-        _tests("test_items.py", "items", "test_decision.py"),
-    ),
-    Target(
-        "engine/decision.py",
-        _tests("test_decision.py", "test_kept.py"),
-    ),
-    Target(
-        "engine/baseline.py",
-        _tests("test_baseline.py", "test_decision.py", "test_chain.py", "test_echoes.py"),
-    ),
-    Target("engine/echoes.py", _tests("test_echoes.py", "test_decision.py")),
-    Target("engine/kept.py", _tests("test_kept.py")),
+    Target("engine/items.py", _tests("test_items.py", "items", "test_decision.py")),
+    Target("engine/decision.py", _tests("test_decision.py")),
     Target("engine/model.py", _tests("test_decision.py"), ("NOT_ELIGIBLE",)),
+    Target("engine/kept.py", _tests("test_kept.py")),
     Target(
         "engine/request.py",
         _tests("test_request.py", "test_decision.py"),
@@ -59,7 +48,26 @@ TARGETS = (
             "_without_diagnostics", "own_copy",
         ),
     ),
-    Target("engine/chain.py", _tests("test_chain.py", "test_decision.py")),
-    Target("engine/spelling.py", _tests("test_spelling.py", "test_splitting.py", "test_baseline.py")),
-    Target("engine/splitting.py", _tests("test_splitting.py", "test_request.py")),
+    Target("engine/echoes.py", _tests("test_echoes.py", "test_condensed.py", "test_decision.py")),
+    Target(
+        "engine/held.py",
+        _tests("test_held.py", "test_freeze_baseline.py", "test_condensed.py", "test_baseline.py"),
+        (
+            "HeldItem._decoded", "HeldItem.model_made", "HeldItem.echo_key", "HeldItem.difference",
+            "HeldItem.freezes", "HeldItem.expect", "HeldItem._is_expected", "HeldItem.spelled",
+            "HeldItem.odd", "Digested",
+        ),
+    ),
+    Target(
+        "engine/baseline.py",
+        _tests(
+            "test_baseline.py", "test_condensed.py", "test_freeze_baseline.py", "test_decision.py",
+            "test_chain.py", "test_echoes.py",
+        ),
+        (
+            "Baseline._item", "Baseline.echoes", "Baseline.newest", "Baseline.grew_from",
+            "Baseline.begins_with", "Baseline.give_way", "grown", "_grown", "_oddities",
+            "digested", "proven", "matched", "frozen", "_frozen_at",
+        ),
+    ),
 )  # fmt: skip

@@ -33,9 +33,16 @@ MEMORY = 4 << 30
 """Bytes of address space: a mutant may be a loop that appends for ever."""
 
 
+ASLEEP = 20
+"""A trial may take so many times its processor time: it may wait for ever without using any."""
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended: ``killed``, ``timeout`` or ``survived``; ``by`` is the test that failed."""
+    """How a trial ended: ``killed``, ``timeout`` or ``survived``; ``by`` is the test that failed.
+
+    ``seconds`` are of processor time.
+    """
 
     word: str
     by: str = ""
@@ -65,9 +72,12 @@ class _Finder(MetaPathFinder):
 
 
 class _Noticed:
-    """Which test failed first."""
+    """Which test failed first; those with random examples, which take longer, come last."""
 
     test = ""
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items.sort(key=lambda item: hasattr(getattr(item, "obj", None), "hypothesis"))
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.test:
@@ -93,29 +103,26 @@ def prepare() -> None:
     assert not any(name.partition(".")[0] in PACKAGES[:2] for name in sys.modules)
 
 
-def unmutated(target: Target, tree: ast.Module) -> tuple[Outcome, float]:
+def unmutated(target: Target, tree: ast.Module) -> Outcome:
     """The tests as they are: they have to pass. Loads what they import from elsewhere."""
     for run in (0, 1):
-        began = time.monotonic()
-        ((_, outcome, modules),) = trials(target, [(None, tree)], jobs=1, timeout=300.0)
-        spent = time.monotonic() - began
+        ((_, outcome, modules),) = trials(target, [(None, tree)], jobs=1, limit=600)
         if run == 0:
             for name in modules:
                 with suppress(BaseException):
                     importlib.import_module(name)
             gc.collect()
             gc.freeze()
-    return outcome, spent
+    return outcome
 
 
 def trials(
-    target: Target,
-    given: Iterable[tuple[object, ast.Module]],
-    *,
-    jobs: int,
-    timeout: float,
+    target: Target, given: Iterable[tuple[object, ast.Module]], *, jobs: int, limit: int
 ) -> Iterator[tuple[object, Outcome, list[str]]]:
-    """Each mutant with its outcome, as they end; a few at a time."""
+    """Each mutant with its outcome, as they end; a few at a time.
+
+    ``limit`` is in seconds of processor time, which are the same however busy the machine is.
+    """
     waiting = iter(given)
     running: dict[int, tuple[object, int, float]] = {}
     poll = select.poll()
@@ -123,47 +130,47 @@ def trials(
         while True:
             while len(running) < jobs and (one := next(waiting, None)) is not None:
                 mutant, tree = one
-                pid, pipe = _fork(target, tree)
+                pid, pipe = _fork(target, tree, limit)
                 running[pipe] = (mutant, pid, time.monotonic())
                 poll.register(pipe, select.POLLIN | select.POLLHUP)
             if not running:
                 return
             ready = {pipe for pipe, _ in poll.poll(500)}
             for pipe, (mutant, pid, began) in list(running.items()):
-                spent = time.monotonic() - began
-                if pipe not in ready and spent < timeout:
-                    continue
-                poll.unregister(pipe)
-                del running[pipe]
-                outcome, modules = _ended(pid, pipe, finished=pipe in ready)
-                yield mutant, Outcome(*outcome, seconds=round(spent, 2)), modules
+                if pipe in ready or time.monotonic() - began > limit * ASLEEP:
+                    poll.unregister(pipe)
+                    del running[pipe]
+                    outcome, modules = _ended(pid, pipe, finished=pipe in ready)
+                    yield mutant, outcome, modules
     finally:
         for _, pid, _ in running.values():
             _kill(pid)
 
 
-def _ended(pid: int, pipe: int, *, finished: bool) -> tuple[tuple[str, str], list[str]]:
+def _ended(pid: int, pipe: int, *, finished: bool) -> tuple[Outcome, list[str]]:
     text = b""
     if finished:
         while chunk := os.read(pipe, 1 << 16):
             text += chunk
     os.close(pipe)
-    _kill(pid)
-    if not finished:
-        return ("timeout", ""), []
-    if not text:
-        return ("killed", "the process ended"), []  # out of memory, a crash, an exit
+    status, seconds = _kill(pid)
+    if not finished or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
+        return Outcome("timeout", "", seconds), []
+    if not text:  # out of memory, a crash, an exit
+        return Outcome("killed", "the process ended", seconds), []
     word, by, *modules = text.decode().split("\n")
-    return (word, by), modules
+    return Outcome(word, by, seconds), modules
 
 
-def _kill(pid: int) -> None:
+def _kill(pid: int) -> tuple[int, float]:
+    """How the process ended, if it had not before, and the processor time that it took."""
     with suppress(ProcessLookupError):
         os.killpg(pid, signal.SIGKILL)
-    os.waitpid(pid, 0)
+    _, status, used = os.wait4(pid, 0)
+    return status, round(used.ru_utime + used.ru_stime, 2)
 
 
-def _fork(target: Target, tree: ast.Module) -> tuple[int, int]:
+def _fork(target: Target, tree: ast.Module, limit: int) -> tuple[int, int]:
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:
@@ -175,6 +182,7 @@ def _fork(target: Target, tree: ast.Module) -> tuple[int, int]:
         os.setpgid(0, 0)
         os.close(reading)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         answer = _run(target, tree)
         with os.fdopen(writing, "w") as pipe:

@@ -77,6 +77,8 @@ class AgentLoop:
         self.modes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.frozen = 0
+        self.compared = 0
+        """Transcripts."""
         self.wrong: list[str] = []
 
     # --- what the agent does ------------------------------------------------------------------
@@ -251,6 +253,7 @@ class AgentLoop:
         response = events[-1]["response"]
         held = self.core.held(row.response_id).items
         output = self.core.held(row.response_id).items[len(body["input"]) :]
+        self.compared += 1
         if not same_transcript(held[: len(body["input"])], body["input"]):
             self.wrong.append(f"{name}: the provider holds another history")
         self._answered(body, row, [json.loads(item.text) for item in output], response)

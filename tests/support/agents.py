@@ -10,7 +10,7 @@ from typing import Any
 
 from app.demo.provider.core import Provider
 from engine.driver import Answer
-from tests.support.judge import Logical, Sent
+from tests.support.report import Logical, Sent
 from tests.support.spellings import Client
 
 

@@ -18,11 +18,13 @@ from engine.model import Status, TurnFacts
 from tests.support import edits, regimes
 from tests.support.acts import ACTS
 from tests.support.agents import Agent, body_of, sent_by, taken
-from tests.support.judge import FLAWS, Judge, Report, Sent
+from tests.support.judge import FLAWS, SENT_AGAIN, Judge
 from tests.support.loopback import Stack
 from tests.support.model import Model
 from tests.support.provider import Now, make_core
+from tests.support.report import Report, Sent
 from tests.support.spellings import answered, said
+from tests.support.twins import Twin
 
 TENANTS = ("sk-one", "sk-two")
 HANGS_AFTER = 100_000.0
@@ -49,10 +51,15 @@ class Conversations:
         self.now = Now()
         self.core = make_core(self.regime.flavour, now=self.now, responder=self.model)
         self.stack = Stack(self.core, self.regime.policy, bounds=self.regime.bounds)
+        self.stack.sockets.are_eager = self.random.random() < 0.5
         self.report = Report()
         second = Upstream("second", self.stack.upstream.base_url, self.regime.policy)
         self.upstreams = {one.name: one for one in (self.stack.upstream, second)}
-        self.twin = None
+        self.twin: Twin | None = None
+        if self.regime.policy.continuation == "observe":
+            self.twin = Twin(
+                self.regime.policy, self.regime.bounds, self.stack.clock, self.stack.facts
+            )
         self.judge = Judge(self.core, Oracle(self.core), self.report, self.regime)
         self._step = 0
         self._numbers = 0
@@ -84,6 +91,10 @@ class Conversations:
         except TimeoutError:
             self.report.faults.append(f"hang: step {self._step} did not end")
 
+    async def aclose(self) -> None:
+        """Close what is open."""
+        await self.stack.driver.aclose()
+
     def finish(self) -> None:
         """Every turn has left exactly one row."""
         ids = [row.turn_id for row in self.stack.facts]
@@ -110,11 +121,12 @@ class Conversations:
         """Ask the oracle, and write the request down."""
         sent = sent_by(agent, kind, self.core)
         sent.fault = fault
+        sent.body = body_of(agent, sent, self.random, self.number)
         self.judge.expect(sent)
         self.stack.clock.advance(0.001)
         self.now.advance(0.001)
         call = self.stack.call(
-            body_of(agent, sent, self.random, self.number),
+            sent.body,
             headers=tuple(sent.headers.items()),
             tenant=agent.tenant,
             upstream=self.upstreams[agent.upstream],
@@ -129,7 +141,10 @@ class Conversations:
         """Send it; what is answered may still be on its way. ``more`` as for ``prepare``."""
         await asyncio.sleep(0)  # what was given up is closed before the oracle looks
         sent, call = self.prepare(agent, **more)
-        return sent, await self.stack.driver.run(call)
+        answer = await self.stack.driver.run(call)
+        if self.twin is not None:
+            await self.twin.begin(call, answer)
+        return sent, answer
 
     async def end(
         self, agent: Agent, sent: Sent, answer: Answer, *, keeps: bool = True
@@ -166,6 +181,10 @@ class Conversations:
             f" {row.error_code or ''} (oracle: {sent.expected.reason})"
         )
         self.judge.conclude(sent, row, outputs)
+        if self.twin is not None:
+            self.report.checked["shadows"] += 1
+            if (what := self.twin.differs(row)) is not None:
+                self.report.faults.append(f"shadow: {turn_id}: {what}")
         limit = self.regime.policy.epoch_turns
         counts = row.kind == "generation" and row.baseline_digest is not None
         if limit and counts and (row.epoch_turn or 0) >= limit:
@@ -190,6 +209,8 @@ class Conversations:
         )
 
     def let_speak(self, agent: Agent) -> None:
+        if self.regime.policy.freeze and self.random.random() < 0.5:
+            edits.move_metadata(agent.history)
         if not agent.history and self.random.random() < 0.1:
             agent.history.append('{"role": "developer", "content": "be exact"}')
         if not agent.history or not edits.awaits_model(agent.history[-1]):
@@ -201,9 +222,11 @@ class Conversations:
             return None
         name, fault = self.random.choice(regimes.FAULTS)
         if agent.transport == "http" and (
-            name == "empty_terminal" or (self.regime.name == "store" and name in FLAWS)
+            name == "empty_terminal" or (self.regime.name in ("store", "observe") and name in FLAWS)
         ):
             return None  # there is but the one list: nobody could know what the provider holds
+        if self.twin is not None and name in SENT_AGAIN:
+            return None  # there the two would part
         self.core.faults.on_request(*fault())
         return name
 
@@ -223,11 +246,15 @@ class Conversations:
     def reset(self, agent: Agent, name: str) -> None:
         """The session, by the engine's name for it, begins a new epoch."""
         self.stack.driver.reset_epoch(agent.tenant, agent.upstream, name, "summarize")
+        if self.twin is not None:
+            self.twin.reset_epoch(agent.tenant, agent.upstream, name, "summarize")
         self.judge.reset(agent.tenant, agent.scope, name)
 
     def close(self, socket: str) -> None:
         """The client's socket ends; who used it takes another."""
         self.stack.driver.socket_closed(socket)
+        if self.twin is not None:
+            self.twin.driver.socket_closed(socket)
         self.judge.oracle.socket_closed(socket)
         for agent in self.agents:
             if agent.socket == socket:

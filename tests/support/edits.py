@@ -59,6 +59,21 @@ def _edited_output(agent: Agent, source: random.Random, number: int) -> None:
             agent.history[place] = json.dumps(item)
 
 
+def move_metadata(history: list[str]) -> None:
+    """Only the newest tool output keeps its metadata, as some tools have it."""
+    places = [n for n, text in enumerate(history) if '"output": ' in text]
+    for place in places[:-1]:
+        item = json.loads(history[place])
+        if isinstance(item["output"], str) and '"_meta": 1, ' in item["output"]:
+            item["output"] = item["output"].replace('"_meta": 1, ', "")
+            history[place] = json.dumps(item)
+
+
+def _moved_metadata(agent: Agent, source: random.Random, number: int) -> None:
+    del source, number
+    move_metadata(agent.history)
+
+
 def _edited_answer(agent: Agent, source: random.Random, number: int) -> None:
     """One text of the model is not what it said."""
     del number
@@ -159,6 +174,7 @@ _CHANGES: dict[str, Any] = {
     for function in (
         _edited_user,
         _edited_output,
+        _moved_metadata,
         _edited_answer,
         _edited_id,
         _dropped_reasoning,

@@ -122,6 +122,9 @@ class FakeConnection:
             raise ConnectionLost(item, sent=True)
         return item
 
+    def take(self) -> bytes | None:
+        return None
+
     async def ping(self, timeout: float) -> bool:
         return not self.closed
 

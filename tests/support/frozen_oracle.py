@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, TypeAlias
 
 from app.demo.provider.oracle import Literal, same_item, strict
@@ -32,6 +33,18 @@ def same_under(keys: Collection[str], held: str, sent: str, *, made: bool = Fals
     if not (_is_output(a) and _is_output(b)):
         return False
     return same_item(_text(_thawed(a, keys)), _text(_thawed(b, keys)), made=made)
+
+
+@lru_cache(maxsize=1 << 14)
+def one_form(keys: Collection[str], text: str) -> str:
+    """The form of an item in which all those are equal that are the same where ``keys`` are frozen.
+
+    ``keys`` as a tuple.
+    """
+    if "_output" not in text:
+        return text
+    item = strict(text)
+    return _text(_thawed(item, keys)) if _is_output(item) else text
 
 
 def _is_output(item: Json) -> bool:
@@ -86,7 +99,7 @@ def _is_plain_json(text: str) -> bool:
             raise ValueError("a key stands twice")
 
     try:
-        json.loads(text, object_pairs_hook=once)
+        json.loads(text, object_pairs_hook=once, parse_int=str)
     except ValueError:
         return False
     return True

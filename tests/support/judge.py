@@ -7,9 +7,8 @@ faults were planted, which resets were asked for, and what the policy of the run
 from __future__ import annotations
 
 import json
-from collections import Counter
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.demo.provider.core import Provider
@@ -24,57 +23,12 @@ from app.demo.provider.oracle import (
 )
 from app.demo.provider.verdict import Oracle, Verdict
 from engine.model import Mode, Reason, Status, TurnFacts
+from tests.support.frozen_oracle import one_form
 from tests.support.regimes import Regime
+from tests.support.report import Logical, Report, Sent
 
-Logical = list[str] | str
-
-
-@dataclass(slots=True)
-class Sent:
-    """A turn on its way: who sent it, what it means, and what should become of it."""
-
-    headers: dict[str, str]
-    session: str
-    """Upstream and session, under one name."""
-    socket: str | None
-    fields: dict[str, Any]
-    """All of the body but its input."""
-    logical: Logical
-    """The whole input that the client means, each item as JSON text."""
-    delta: Logical
-    """What the client sent of it."""
-    previous: str | None = None
-    kind: str = "generation"
-    client: str = ""
-    """The client and its transport, for the totals."""
-    fault: str | None = None
-    expected: Verdict = field(default_factory=lambda: Verdict("no_baseline"))
-    resets: int = 0
-    possible: bool = False
-    """Something is there to be continued, though a turn has failed on it before."""
-    aged: bool = False
-    """The connection that should be continued is older than the policy lets it become."""
-
-
-@dataclass(slots=True)
-class Report:
-    """What a run adds up to. A fault is a text that begins with its class."""
-
-    turns: int = 0
-    steps: int = 0
-    modes: Counter[str] = field(default_factory=Counter)
-    reasons: Counter[str] = field(default_factory=Counter)
-    outcomes: Counter[str] = field(default_factory=Counter)
-    """Mode and reason together."""
-    clients: Counter[str] = field(default_factory=Counter)
-    """By client, with its transport."""
-    continued: Counter[str] = field(default_factory=Counter)
-    """Turns that were continued, by client."""
-    checked: Counter[str] = field(default_factory=Counter)
-    """What was compared, and how often."""
-    planted: Counter[str] = field(default_factory=Counter)
-    excused: Counter[str] = field(default_factory=Counter)
-    faults: list[str] = field(default_factory=list)
+_ROOM = 1_000_000
+"""Bytes of which no run has more: a budget below may be too small for one."""
 
 
 FLAWS = {
@@ -84,7 +38,7 @@ FLAWS = {
 }
 """Planted faults after which the engine must not trust the answer, and the reason it then gives."""
 
-_FORCED = {
+SENT_AGAIN = {
     "limit_reached": (Reason.CONNECTION_LOST, "limit_reached"),
     "server_error": (Reason.CONNECTION_LOST, "server_error"),
     "not_found": (Reason.PREVIOUS_RESPONSE_NOT_FOUND, None),
@@ -110,16 +64,25 @@ class Judge:
     resets: list[tuple[str, str, str]] = field(default_factory=list)
     """Tenant, the oracle's session and the engine's name of it, in their order."""
 
+    texts: dict[str, list[str]] = field(default_factory=dict)
+    """What was sent and answered up to a response, in the bytes of the time."""
+    bodies: set[str] = field(default_factory=set)
+    """Of requests that are only observed."""
+
     def expect(self, sent: Sent) -> None:
         """Ask the oracle. To be called right before the request is given to the engine."""
         self.core.connections = [one for one in self.core.connections if one.open]
         sent.resets = len(self.resets)
         sent.fields = {**sent.fields, **self.regime.uncompared}
+        if self.regime.policy.continuation == "observe":
+            sent.logged = len(self.core.log)
+            self.bodies.add(sent.body.decode("utf-8", "surrogatepass"))
+            return  # what could have been is the twin's to say
         sent.expected = self.oracle.verdict(
             headers=sent.headers,
             session=sent.session,
             body=sent.fields,
-            given=sent.logical,
+            given=self._form(sent.logical),
             socket=sent.socket,
         )
         if self.regime.policy.continuation == "store":
@@ -164,8 +127,11 @@ class Judge:
         attempt = next((a for a in reversed(self.core.log) if _is_of(a, row)), None)
         if attempt is not None and attempt.overlapped:
             self._fault("overlap", row, "sent on a connection that was in use")
-        self._reason(sent, row)
-        self._digests(row)
+        if self.regime.policy.continuation == "observe":
+            self._observed(sent, row)
+        else:
+            self._reason(sent, row)
+            self._digests(sent, row)
         done = row.status in (Status.COMPLETED, Status.INCOMPLETE) or (
             row.status is Status.CLIENT_CLOSED and row.baseline_digest is not None
         )
@@ -176,6 +142,18 @@ class Judge:
             self.cooled.add(row.previous_response_id)
         if sent.fault == "not_found":
             self.cooled.add(sent.expected.response_id)
+
+    def _observed(self, sent: Sent, row: TurnFacts) -> None:
+        """Nothing was changed: not a byte of the request, nor why it went as it went."""
+        self.report.checked["requests unchanged"] += 1
+        frames = [attempt.frame for attempt in self.core.log[sent.logged :]]
+        body = sent.body.decode("utf-8", "surrogatepass")
+        never_read = row.mode is None or row.error_code == "connection_lost"
+        if (body not in frames and not never_read) or not self.bodies.issuperset(frames):
+            self._fault("observed", row, "something else was sent than the client's request")
+        reason = Reason.CONTINUATION_OFF if sent.previous is None else Reason.CLIENT_ANCHORED
+        if row.reason is not reason:
+            self._fault("observed", row, f"{row.reason} instead of {reason}")
 
     def reset(self, tenant: str, session: str, name: str) -> None:
         """The engine has reset this session (by its own name): nothing before is continued."""
@@ -202,10 +180,30 @@ class Judge:
             self.report.excused["flawed_anchor"] += 1
             return  # nobody but the provider knows what the client hangs on here
         self.report.checked["transcripts"] += 1
-        if not same_transcript(held.items, given):
+        if not same_transcript(self._thawed(held.items), self._form(given)):
             self.report.checked["transcripts that differ"] += 1
             at = first_difference(held.items, given)
             self._fault("transcript", row, f"the provider holds another history from item {at} on")
+
+    def _form(self, given: Any) -> Any:
+        """Items as they are compared: where a policy freezes keys, without these."""
+        keys = self.regime.policy.freeze
+        if not keys or isinstance(given, str):
+            return given
+        return [one_form(keys, x if isinstance(x, str) else json.dumps(x)) for x in given]
+
+    def _thawed(self, held: tuple[Item, ...]) -> tuple[Item, ...]:
+        keys = self.regime.policy.freeze
+        return tuple(replace(x, text=one_form(keys, x.text)) for x in held) if keys else held
+
+    def _frozen(self, sent: Sent, row: TurnFacts) -> None:
+        """Only what the policy allows to move was frozen, and each of it is counted."""
+        held = self.core.held(row.previous_response_id or "").items
+        pairs = zip(held, sent.logical, strict=False)
+        count = sum(not same_item(one, now) for one, now in pairs)
+        self.report.checked["frozen items"] += count
+        if row.frozen_items != count:
+            self._fault("frozen", row, f"{row.frozen_items} items frozen, not {count}")
 
     def _response_id(self, row: TurnFacts) -> str | None:
         if row.response_id is not None:
@@ -221,8 +219,8 @@ class Judge:
                 self.had_resets.add(sent.session)
             return
         self.sessions[rid] = (row.tenant, row.session)
-        if row.reason is Reason.CLIENT_ANCHORED:
-            return  # the engine passes it on and does not know what it left; so it says
+        if row.reason is Reason.CLIENT_ANCHORED and row.baseline_digest is None:
+            return  # the engine passed it on and does not know what it left; so it says
         if row.baseline_digest is not None:
             self.baselines[rid] = row.baseline_digest
         flawed = sent.fault in FLAWS
@@ -230,6 +228,8 @@ class Judge:
             flawed = _contradicts(self.core.held(rid).output)
         if flawed:
             self.flawed[rid] = FLAWS[sent.fault or ""]
+        if isinstance(sent.logical, list):
+            self.texts[rid] = [*sent.logical, *(item.text for item in self.core.held(rid).output)]
         over_socket = row.mode in (Mode.WS_FULL, Mode.WS_INCREMENTAL)
         leases = over_socket and not flawed and row.status is not Status.CLIENT_CLOSED
         if over_socket and sent.socket is not None and not flawed:
@@ -241,6 +241,9 @@ class Judge:
             body=sent.fields,
             socket=sent.socket if leases else None,
         )
+        if self.regime.policy.freeze:
+            turn = self.oracle.turns[-1]
+            turn.held = replace(turn.held, items=self._thawed(turn.held.items))
         if (row.tenant, sent.session, row.session) in self.resets[sent.resets :]:
             self.oracle.turns[-1].reset = True
 
@@ -256,7 +259,7 @@ class Judge:
             went_on = row.mode is not None and row.mode.incremental
             self.report.checked["extendable chains"] += 1
             self.report.checked["extended" if went_on else "left aside"] += 1
-        if _FORCED.get(sent.fault or "") == (row.reason, row.fallback_reason):
+        if SENT_AGAIN.get(sent.fault or "") == (row.reason, row.fallback_reason):
             self.report.excused[reason] += expected == "ok"
             return
         if reason == "ok" and row.previous_response_id in self.flawed:
@@ -282,7 +285,7 @@ class Judge:
             if reason != flaw and self.regime.exact:
                 self._fault("reason", row, f"{reason}, but the answer before was {flaw}")
             return
-        again = sent.fault in _FORCED  # and what had to be sent again was the whole
+        again = sent.fault in SENT_AGAIN  # and what had to be sent again was the whole
         if reason == "payload_too_large" and not again and not self._is_large(sent):
             self.report.checked["left aside without need"] += 1
             self._fault("needless_full", row, "too large, though what is new is small")
@@ -290,10 +293,22 @@ class Judge:
         if sent.aged or reason in self.regime.allowed:
             self.report.excused["connection_age" if sent.aged else reason] += 1
             return
+        if self.regime.bounds.bytes < _ROOM and self._is_spelled_anew(sent):
+            self.report.excused["spelled anew where only digests are kept"] += 1
+            return
         self.report.checked["left aside without need"] += 1
         self._fault(
             "needless_full", row, f"{reason} ({row.fallback_reason}), though a chain was free"
         )
+
+    def _is_spelled_anew(self, sent: Sent) -> bool:
+        """Whether an item is not, byte for byte, what was sent or answered before in its place.
+
+        Beyond the byte budget the engine has only digests of those bytes.
+        """
+        before = self.texts.get(sent.expected.response_id or "", [])
+        now = sent.logical if isinstance(sent.logical, list) else []
+        return len(now) < len(before) or now[: len(before)] != before
 
     def _is_large(self, sent: Sent) -> bool:
         """Whether the frame of the continuation may exceed the limit: the limit is of what is sent."""
@@ -308,13 +323,15 @@ class Judge:
             return True  # what was flawed counts for less than the oracle thinks
         return reason in self.regime.allowed
 
-    def _digests(self, row: TurnFacts) -> None:
+    def _digests(self, sent: Sent, row: TurnFacts) -> None:
         """The proof in the ledger: a continuation's prefix is what the turn before left."""
         if row.mode is None or not row.mode.incremental or row.reason is Reason.CLIENT_ANCHORED:
             return
         if row.prefix_digest is None and row.baseline_digest is None:
             self.report.excused["mode_of_an_attempt_before"] += 1
             return  # it was sent again, and that attempt got nowhere
+        if self.regime.policy.freeze and sent.previous is None:
+            self._frozen(sent, row)
         before = self.baselines.get(row.previous_response_id or "")
         if before is not None and row.prefix_digest != before:
             self._fault("digest", row, "its prefix is not what the turn before left")

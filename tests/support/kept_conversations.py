@@ -73,6 +73,8 @@ class KeptConversations:
         self.modes: Counter[str] = Counter()
         self.reasons: Counter[str] = Counter()
         self.faults: list[str] = []
+        self.compared = 0
+        """Transcripts."""
         self.known: list[Known] = []
         self.agents = [self._agent() for _ in range(3)]
         self._words = 0
@@ -219,6 +221,7 @@ class KeptConversations:
             return
         outputs = events[-1]["response"]["output"]
         held = self.core.held(row.response_id or "")
+        self.compared += 1
         if not same_transcript(held.items, [*body["input"], *outputs]):
             self.faults.append(f"{turn_id}: the provider holds another history")
         if body.get("store") is False and held.stored and not self.policy.force_store:

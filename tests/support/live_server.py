@@ -41,9 +41,11 @@ class LiveServer:
 
 
 @contextmanager
-def serve(folder: Path, rows: Iterable[TurnRow] = (), *, token: str | None = None) -> Iterator[LiveServer]:  # fmt: skip
+def serve(
+    folder: Path, rows: Iterable[TurnRow] = (), *, token: str | None = None, toml: str = ""
+) -> Iterator[LiveServer]:
     """A server over a ledger in ``folder`` that holds ``rows``; stopped when the block ends."""
-    site = open_site(folder, token=token)
+    site = open_site(folder, token=token, toml=toml)
     site.write(rows)
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))

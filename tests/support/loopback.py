@@ -50,6 +50,9 @@ class LoopbackConnection:
         self._steps = self.lane.handle_frame(frame.decode())
         self._next = next(self._steps, None)
 
+    is_eager = False
+    """Whether events are there before anyone waits for them."""
+
     async def receive(self) -> bytes:
         while True:
             if self._steps is None or self.closed:
@@ -73,6 +76,12 @@ class LoopbackConnection:
                 case Wait(gate):
                     self.hanging.set()
                     await _opened(gate)
+
+    def take(self) -> bytes | None:
+        if not self.is_eager or self._next is None or not isinstance(self._next[1], Send):
+            return None
+        (_, action), self._next = self._next, next(self._steps, None)
+        return _encoded(action.event)
 
     async def ping(self, within: float) -> bool:
         return not self.closed
@@ -100,6 +109,7 @@ class LoopbackSockets:
     def __init__(self, core: Provider) -> None:
         self.core = core
         self.opened: list[LoopbackConnection] = []
+        self.are_eager = False
 
     async def connect(
         self, url: str, headers: list[tuple[str, str]], within: float
@@ -115,6 +125,7 @@ class LoopbackSockets:
             reply = refused.reply
             raise UpgradeRejected(reply.status, _pairs(reply.headers), reply.body) from refused
         connection = LoopbackConnection(lane)
+        connection.is_eager = self.are_eager
         self.opened.append(connection)
         return connection
 

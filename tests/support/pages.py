@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from playwright.sync_api import Page, expect
 
+RULES = ("wcag2a", "wcag2aa", "wcag21aa", "wcag22aa", "best-practice")
+
 
 def settled(page: Page) -> None:
     """Returns when the page shows all that it was asked for."""
@@ -13,3 +15,14 @@ def settled(page: Page) -> None:
         expect(page.locator("figure[data-slug=ttft-over-time] .main-svg").first).to_be_visible()
     elif page.get_by_role("heading", level=1).inner_text() == "Requests":
         expect(page.get_by_role("row").nth(3)).to_be_visible()
+
+
+def violations(page: Page, axe: str) -> list[str]:
+    """What ``axe``, the source of axe-core, finds against WCAG 2.2 AA in what is shown now."""
+    page.evaluate(axe)
+    found = page.evaluate("(rules) => axe.run(document, {runOnly: rules})", list(RULES))
+    return [
+        f"{fault['id']}: {node['html'][:160]} {node['failureSummary'][:240]}"
+        for fault in found["violations"]
+        for node in fault["nodes"]
+    ]

@@ -100,6 +100,7 @@ def open_site(
     config = folder / "warmline.toml"
     config.write_text(f'database = "{folder / "ledger.db"}"\n{toml}')
     settings = load(config=config, environ={})
+    web.settings = settings
     web.alerts = Alerts(
         engine,
         settings,

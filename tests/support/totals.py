@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-from tests.support.judge import Report
+from tests.support.report import Report
 
 COUNTED = (
     "modes", "reasons", "outcomes", "clients", "continued", "checked", "planted", "excused",

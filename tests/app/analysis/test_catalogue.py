@@ -40,5 +40,6 @@ def test_the_remedy_for_metadata_that_moves_is_a_setting_by_its_name():
 
 def test_reasons_and_causes_are_the_engines_words():
     assert set(REASONS) <= set(Reason)
-    assert set(LOST) <= {str(cause) for cause in ColdCause} | {"handshake_changed"}
+    beside = {"handshake_changed", "diagnostics_refused"}
+    assert set(LOST) <= {str(cause) for cause in ColdCause} | beside
     assert set(LOST) <= set(SENTENCES_OF_LOST)

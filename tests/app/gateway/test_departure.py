@@ -1,6 +1,6 @@
 import asyncio
 
-from app.gateway.departure import Departure, events_of, run, watch
+from app.gateway.departure import Departure, batches_of, run, watch
 from engine.driver import Event
 from tests.support.fake_driver import Edge, plain, stream
 
@@ -65,6 +65,6 @@ async def test_leaving_the_events_ends_their_iteration():
 
     answer = stream()
     answer.events = events()
-    async with events_of(answer) as found:
-        assert (await anext(found)).data == b"1"
+    async with batches_of(answer) as found:
+        assert [event.data for event in await anext(found)] == [b"1"]
     assert ended == [True]

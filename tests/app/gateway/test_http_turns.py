@@ -282,3 +282,14 @@ async def test_a_cancelled_request_ends_the_iteration_of_its_answer():
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == [True]
+
+
+async def test_events_that_come_at_once_are_one_message():
+    async def batches():
+        yield [Event(json.dumps(event).encode()) for event in (CREATED, DELTA)]
+        yield [Event(json.dumps(DONE).encode())]
+
+    answer = stream()
+    answer.batches = batches()
+    got = await Edge(answer).post(body={"stream": True})
+    assert got.pieces == [framed(CREATED, DELTA), framed(DONE)]

@@ -362,3 +362,19 @@ async def test_a_body_of_ten_megabytes_is_served(tmp_path):
             await got.read()
         [row] = await live.rows(1)
         assert (row["items_total"], row["bytes_total"]) == (2_500, len(big))
+
+
+async def test_the_providers_own_word_on_the_cache_is_in_the_row_where_it_is_wanted(tmp_path):
+    policy = "diagnostics = true"
+    async with provider() as up, running(config(tmp_path, up.url, policy=policy)) as live:
+        history, answers = [user("x" * 8_000)], []
+        for _ in range(2):
+            asked = body(history, model="gpt-5.6-sol", stream=False, prompt_cache_key="s")
+            url = f"{live.url}/v1/responses"
+            async with live.http.post(url, json=asked, headers=AUTH) as got:
+                answers.append(await got.json())
+            history = [*history, *answers[-1]["output"], user("more")]
+        assert answers[1]["prompt_cache_diagnostics"] == {"type": "cache_hit"}
+        rows = await live.rows(2)
+        assert ["cache_hit", None] == [row["provider_miss_reason"] for row in rows]
+        assert "ws_incremental" == rows[0]["mode"]

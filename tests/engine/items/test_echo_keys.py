@@ -86,7 +86,7 @@ def test_the_order_of_keys_makes_no_other_key():
 
 
 def test_only_the_action_may_lose_its_sources():
-    held = {"type": "web_search_call", "result": {"sources": ["a"]}}
+    held = {"type": "web_search_call", "result": {"sources": ["a"], "b": 1}}
     assert key(held)[0] != key({**held, "result": {"b": 1}})[0]
     acts = {"type": "web_search_call", "action": ["a"]}
     assert key(acts)[0] != key({**acts, "action": ["b"]})[0]

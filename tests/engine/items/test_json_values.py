@@ -28,6 +28,11 @@ def test_json_values_are_equal_by_value_with_numbers_by_their_literal(one, other
     assert (items.plain_difference(items.parse(other), items.parse(one)) is None) == equal
 
 
+def test_a_truth_value_is_no_number_however_it_was_read():
+    assert not items.same_json(1, True)
+    assert not items.same_json({"a": [False]}, {"a": [0]})
+
+
 def test_a_difference_of_plain_values_is_told_by_its_path():
     one, two = items.parse('{"a":[{"b":1}]}'), items.parse('{"a":[{"b":2}]}')
     assert items.plain_difference(one, two) == ("a", 0, "b")

@@ -73,3 +73,10 @@ def test_optionals_are_one_when_absent_or_null_and_compared_when_given(key):
 def test_another_type_is_another_item():
     assert not same(CALL, {**CALL, "type": "custom_tool_call"})
     assert not same({**CALL, "type": None}, CALL)
+
+
+@pytest.mark.parametrize("key", ["output", "tools", "actions", "results", "queries", "outputs"])
+def test_an_empty_list_is_a_value_everywhere_but_in_content_and_summary(key):
+    assert not same({**CALL, key: []}, CALL)
+    assert not same({**CALL, key: []}, {**CALL, key: None})
+    assert same({**CALL, "content": [], "summary": []}, CALL)

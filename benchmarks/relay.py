@@ -1,0 +1,240 @@
+"""What the gateway costs, beside doing without one and beside others, in one run.
+
+The gateway is the one that users run: ``warmline serve``, with its ledger, one worker. It stands
+between a load generator and a scripted upstream whose answers have 50 events of 420 bytes; both
+share one core, and what is measured has the other one. Agents hold conversations that grow, so that
+Warmline continues them upstream; the peers pass the same requests on. Prints medians of interleaved
+rounds and their ratios, which are what carries over to other machines, beside the targets.
+
+    python -m benchmarks.relay [--short] [--only burst,paced] [--install-peers]
+
+nginx is looked for in PATH; Starlette with httpx and LiteLLM in environments of their own, which
+``--install-peers`` makes under .cache/peers. What is not installed is left out, LiteLLM also with
+``--short``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+from benchmarks.relaying import peers, scenarios
+from benchmarks.relaying.peers import Peer
+from benchmarks.relaying.processes import cores
+from benchmarks.relaying.scenarios import Measured
+
+OURS, DIRECT, NGINX, STARLETTE, LITELLM = (
+    "Warmline", "direct", "nginx", "Starlette + httpx", "LiteLLM",
+)  # fmt: skip
+_SLOW = {STARLETTE: 10, LITELLM: 60}
+"""They are given so many times fewer turns."""
+
+
+@dataclass
+class Report:
+    missed: list[str] = field(default_factory=list)
+
+    def ratio(
+        self, label: str, value: float, target: float, *, at_least: bool = False, unit: str = "x"
+    ) -> None:
+        met = value >= target if at_least else value <= target
+        sign = ">=" if at_least else "<="
+        told = f"  {label:52} {value:>9.2f} {unit}"
+        print(f"{told:70} target {sign} {target:g}: {'reached' if met else 'MISSED'}", flush=True)
+        if not met:
+            self.missed.append(label)
+
+    def against(
+        self,
+        label: str,
+        figures: dict[str, float],
+        peer: str,
+        target: float,
+        *,
+        at_least: bool = False,
+    ) -> None:
+        """Ours by the peer's, where there is that peer."""
+        if peer in figures and figures[peer] > 0:
+            self.ratio(
+                f"{label} / {peer}", figures[OURS] / figures[peer], target, at_least=at_least
+            )
+
+
+def rounds(
+    there: Sequence[Peer], count: int, turns: int, work: Callable[[Peer, int], Measured]
+) -> dict[str, Measured]:
+    """Of each peer the round in the middle of each figure; the rounds of all take turns."""
+    found: dict[str, list[Measured]] = {peer.name: [] for peer in there}
+    for _ in range(count):
+        for peer in there:
+            fewer = max(1, turns // _SLOW.get(peer.name, 1))
+            found[peer.name].append(work(peer, fewer))
+    return {
+        name: Measured(
+            **{one: median(getattr(each, one) for each in several) for one in scenarios.FIGURES},
+            seen=several[-1].seen,
+        )
+        for name, several in found.items()
+    }
+
+
+def told(found: dict[str, Measured]) -> None:
+    for name, one in found.items():
+        late = f"  late {one.late:>7.0f} p99 {one.late_p99:>7.0f}" if one.late else ""
+        modes = {mode.decode(): n for mode, n in one.seen.modes.items() if mode != b"-"}
+        print(
+            f"  {name:18} first {one.first:>8.0f} µs  total {one.total:>9.0f} µs  "
+            f"{one.rate:>6.0f}/s  CPU {one.cpu:>7.0f} µs a turn{late}  {modes or ''}",
+            flush=True,
+        )
+
+
+def added(found: dict[str, Measured], figure: str) -> dict[str, float]:
+    """What each adds to doing without."""
+    base = getattr(found[DIRECT], figure)
+    return {n: max(1.0, getattr(one, figure) - base) for n, one in found.items() if n != DIRECT}
+
+
+def burst(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
+    print("\n32 clients, all events at once")
+    found = rounds(there, count, int(3200 * scale), scenarios.burst)
+    told(found)
+    cpu = {name: one.cpu for name, one in found.items()}
+    rate = {name: one.rate for name, one in found.items()}
+    report.against("CPU a turn", cpu, NGINX, 3)
+    report.against("turns a second", rate, STARLETTE, 4, at_least=True)
+    report.against("turns a second", rate, LITELLM, 30, at_least=True)
+
+
+def alone(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
+    print("\none client, all events at once")
+    found = rounds(there, count, int(600 * scale), scenarios.alone)
+    told(found)
+    report.against("added time to the first event", added(found, "first"), NGINX, 1.5)
+
+
+def paced(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
+    print("\n32 streams, one event in 10 ms")
+    found = rounds([p for p in there if p.paces], count, int(640 * scale), scenarios.paced)
+    told(found)
+    cpu = {name: one.cpu for name, one in found.items()}
+    report.against("added latency of an event", added(found, "late"), NGINX, 1.5)
+    if NGINX in cpu:
+        print(f"  {'CPU a turn / nginx':52} {cpu[OURS] / cpu[NGINX]:>9.2f} x")
+
+
+def long(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
+    quick = [peer for peer in there if peer.name not in _SLOW]
+    for size, target in ((1_000_000, 1.3), (10_000_000, 1.0)):
+        print(f"\n{size // 1_000_000} MB transcript, continued; the others pass the whole body")
+
+        def work(peer: Peer, turns: int, size: int = size) -> Measured:
+            return scenarios.continued(peer, size, turns)
+
+        found = rounds(quick, count, max(5, int(30 * scale)), work)
+        told(found)
+        total = {name: one.total for name, one in found.items()}
+        report.against("total", total, NGINX, target)
+
+
+def memory(report: Report, there: Sequence[Peer]) -> None:
+    print("\nresident memory, MB, and the transcripts that were shown so far")
+    for peer in there:
+        if peer.process is not None:
+            shown = scenarios.transcripts[peer.name] / 1e6
+            print(f"  {peer.name:18} {peer.process.resident():>8.1f}   {shown:>8.1f}")
+            if peer.name == OURS:
+                ours = peer.process.resident() - shown
+    report.ratio("resident without the transcripts", ours, 120, unit="MB")
+
+
+def stalls(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
+    size = 20_000_000
+    print(f"\nthe latest event of other streams, ms, beside a body of {size // 1_000_000} MB")
+    quick = [peer for peer in there if peer.name not in _SLOW]
+    worst: dict[str, float] = {}
+    for _ in range(max(1, int(count * scale))):
+        for kind, requests in scenarios.large_bodies(size):
+            for peer in quick:
+                late = scenarios.stall(peer, requests)
+                worst[peer.name] = max(worst.get(peer.name, 0.0), late)
+                print(f"  {peer.name:18} {late:>8.1f}   {kind}", flush=True)
+    report.ratio("the latest event", worst[OURS], 50, unit="ms")
+
+
+def crowd(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
+    sessions = 1_000 if scale >= 1 else 300
+    print(f"\n{sessions} open sessions, one event in 200 ms, a turn of each in 12 s")
+    quick = [peer for peer in there if peer.name not in _SLOW]
+    one = rounds(quick, count, 100, scenarios.alone)
+    found = {peer.name: scenarios.crowd(peer, sessions, 3, 12.0) for peer in quick}
+    for name, many in found.items():
+        print(
+            f"  {name:18} answered {many.answered}, lost {many.lost}, first event "
+            f"{many.first:.0f} µs, p99 {many.first_p99:.0f}; one client {one[name].first:.0f}"
+            f"; CPU {many.cpu:.0f} µs a turn",
+            flush=True,
+        )
+    report.ratio("turns lost", found[OURS].lost, 0, unit="")
+    base = one[DIRECT].first
+    times = (found[OURS].first_p99 - base) / max(1.0, one[OURS].first - base)
+    report.ratio("added time to first event, p99 / one client", times, 20)
+
+
+SCENARIOS = {"burst": burst, "alone": alone, "paced": paced, "long": long, "stalls": stalls,
+             "crowd": crowd}  # fmt: skip
+
+
+def run(names: Sequence[str], count: int, scale: float) -> list[str]:
+    """The targets that were missed. LiteLLM takes its time to start: only in a full run."""
+    report = Report()
+    with tempfile.TemporaryDirectory() as directory:
+        scratch = Path(directory)
+        up = peers.upstream(scratch)
+        there = [peers.direct(up)]
+        try:
+            starts = [(NGINX, peers.nginx), (STARLETTE, peers.starlette)]
+            for name, start in [*starts, *([(LITELLM, peers.litellm)] if scale >= 1 else [])]:
+                peer = start(up, scratch)
+                if peer is None:
+                    print(f"{name}: not installed")
+                else:
+                    there.append(peer)
+            there.append(peers.warmline(up, scratch))
+            print(f"load of this machine before: {os.getloadavg()[0]:.1f}")
+            for name in names:
+                SCENARIOS[name](report, there, count, scale)
+                if name == "paced" or (name == names[-1] and "paced" not in names):
+                    memory(report, there)
+        finally:
+            for peer in there:
+                peer.stop()
+            up.process.stop()
+    return report.missed
+
+
+def main() -> int:
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--short", action="store_true", help="fewer rounds, fewer turns")
+    options.add_argument("--rounds", type=int)
+    options.add_argument("--only", default=",".join(SCENARIOS), help="of " + ", ".join(SCENARIOS))
+    options.add_argument("--install-peers", action="store_true")
+    given = options.parse_args()
+    if given.install_peers:
+        peers.install()
+    gc.disable()
+    os.sched_setaffinity(0, cores()[1])
+    count, scale = (3, 0.25) if given.short else (5, 1.0)
+    missed = run(given.only.split(","), given.rounds or count, scale)
+    print("\n" + ("all targets reached" if not missed else f"missed: {', '.join(missed)}"))
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
