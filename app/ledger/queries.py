@@ -152,12 +152,12 @@ def dimensions(
                 value = cache_class
             else:
                 value = c[COLUMN_OF[name]]
-            number = func.count()
+            number, listed = func.count(), value.label("listed_value")
             query = (
-                select(value.label("listed_value"), label, number)
+                select(listed, label, number)
                 .where(where(window))
                 .group_by("listed_value")
-                .order_by(number.desc(), "listed_value")
+                .order_by(number.desc(), listed.asc().nulls_first())
                 .limit(limit)
             )
             result[name] = tuple(

@@ -37,7 +37,9 @@ def test_each_dependency_has_its_reason_and_no_reason_outlives_its_dependency() 
 
 def test_the_lock_pins_each_dependency_with_hashes() -> None:
     pinned = set(
-        re.findall(r"^([a-z0-9-]+)==\S+ \\\n    --hash=sha256:[0-9a-f]{64}", LOCK, re.MULTILINE)
+        re.findall(
+            r"^([a-z0-9-]+)==\S+(?: ; .+)? \\\n    --hash=sha256:[0-9a-f]{64}", LOCK, re.MULTILINE
+        )
     )
     optional = {
         name_of(e) for es in PROJECT["project"]["optional-dependencies"].values() for e in es

@@ -28,6 +28,12 @@ from tests.support.receiver import (
 )
 
 
+@pytest.fixture(scope="module")
+def backend() -> str:
+    """What this asks of the database, test_outbox asks of both kinds."""
+    return "sqlite"
+
+
 async def test_a_message_arrives_once_signed_and_is_settled(engine, clock, make: Make):
     async with receiving(clock=clock) as receiver:
         delivery_id = put(engine, Party("a"), body=b'{"type":"cache.alert.firing"}')
@@ -276,7 +282,7 @@ async def test_killed_between_sending_and_recording_the_repeat_has_the_same_id(
         target = Directory(a=receiver).endpoint("a")
         sender = Sender(Guard(["127.0.0.1"]), 20)
         await sender.send(target, claimed.id, claimed.body, clock.now())
-        other = open_engine(str(database))
+        other = open_engine(database)
         courier = make(Directory(a=receiver), on=other)
         clock.advance(LEASE - 0.001)
         assert 0 == await courier.deliver_due()
@@ -302,7 +308,7 @@ async def test_a_restart_repeats_nothing_that_was_settled(engine, clock, make: M
         courier = make(Directory(a=receiver))
         assert 2 == await courier.deliver_due()
         await courier.aclose()
-        again = open_engine(str(database))
+        again = open_engine(database)
         clock.advance(10 * LEASE)
         assert 0 == await make(Directory(a=receiver), on=again).deliver_due()
         again.dispose()
@@ -325,7 +331,7 @@ async def test_couriers_on_one_database_send_each_message_once(engine, clock, ma
         written = [
             put(engine, Party("a"), group_key=f'{{"model":"{number}"}}') for number in range(12)
         ]
-        other = open_engine(str(database))
+        other = open_engine(database)
         couriers = [make(Directory(a=receiver), on=on) for on in (engine, other)]
         counts = await asyncio.gather(*(courier.deliver_due() for courier in couriers))
         other.dispose()

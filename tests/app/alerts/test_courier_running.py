@@ -5,6 +5,7 @@ import logging
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.alerts import outbox
@@ -23,6 +24,13 @@ from tests.support.receiver import (
     HANG,
     receiving,
 )
+
+
+@pytest.fixture(scope="module")
+def backend() -> str:
+    """What this asks of the database, test_outbox asks of both kinds."""
+    return "sqlite"
+
 
 # Side by side
 

@@ -1,6 +1,7 @@
 import asyncio
 import logging
 
+import pytest
 from sqlalchemy import select
 
 from app.alerts.courier import GONE
@@ -23,6 +24,13 @@ from tests.support.receiver import (
     Answer,
     receiving,
 )
+
+
+@pytest.fixture(scope="module")
+def backend() -> str:
+    """What this asks of the database, test_outbox asks of both kinds."""
+    return "sqlite"
+
 
 # Secrets
 

@@ -5,7 +5,6 @@ import os
 import signal
 import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,13 +36,13 @@ def minute(number: int) -> ManualClock:
 
 
 def test_fifty_concurrent_crossings_in_four_processes_are_told_once(
-    engine: Engine, database: Path
+    engine: Engine, database: str
 ) -> None:
     """Each records a turn that crosses the threshold; then all evaluate at the same moment, and
     once more when it is over."""
     store.create_rule(engine, make_rule(), START_MS)
     write(engine, START_MS + MINUTE, good=5)
-    cross(str(database))
+    cross(database)
     assert messages(engine) == [("firing", "ops"), ("resolved", "ops")]
     assert moves(engine) == [(1, "inactive", "firing"), (2, "firing", "inactive")]
 
@@ -91,13 +90,13 @@ def _cross_in_threads(database: str, first: int, share: int, barrier: Any) -> No
 
 @pytest.mark.parametrize("place", ["before it writes", "while it writes"])
 def test_a_process_that_is_killed_has_changed_nothing(
-    engine: Engine, database: Path, place: str
+    engine: Engine, database: str, place: str
 ) -> None:
     rule = make_rule()
     store.create_rule(engine, rule, START_MS)
     write(engine, START_MS, bad=1)
     worker = multiprocessing.get_context("spawn").Process(
-        target=_die_evaluating, args=(str(database), place)
+        target=_die_evaluating, args=(database, place)
     )
     worker.start()
     worker.join(PATIENCE)

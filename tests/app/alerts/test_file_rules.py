@@ -1,5 +1,4 @@
 import multiprocessing
-from pathlib import Path
 
 import pytest
 from sqlalchemy import Engine
@@ -101,10 +100,10 @@ def test_a_renamed_rule_keeps_its_alert(engine: Engine) -> None:
     assert messages(engine) == [("firing", "ops")]
 
 
-def test_several_processes_may_start_at_once(engine: Engine, database: Path) -> None:
+def test_several_processes_may_start_at_once(engine: Engine, database: str) -> None:
     spawn = multiprocessing.get_context("spawn")
     with spawn.Pool(3) as pool:
-        pool.map(_start, [str(database)] * 3)
+        pool.map(_start, [database] * 3)
     assert [(one.rule(), one.version) for one in store.all_rules(engine)] == [(A, 1), (B, 1)]
 
 

@@ -16,6 +16,13 @@ from tests.support.alerts import MINUTE, bad_row, good_row, make_rule
 from tests.support.measuring import BEGIN, rows, some_rules
 from tests.support.rows import unknown_usage
 
+
+@pytest.fixture(scope="module")
+def backend() -> str:
+    """What this asks of the database, test_conditions asks of both kinds."""
+    return "sqlite"
+
+
 many = settings(max_examples=250, suppress_health_check=list(HealthCheck), deadline=None)
 RATES = (
     Signal.MISMATCH_RATE,

@@ -376,8 +376,7 @@ def test_processes_on_one_database_take_each_message_once(engine, database):
     context = multiprocessing.get_context("spawn")
     gate, results = context.Barrier(3), context.Queue()
     processes = [
-        context.Process(target=_claim_elsewhere, args=(str(database), gate, results))
-        for _ in range(3)
+        context.Process(target=_claim_elsewhere, args=(database, gate, results)) for _ in range(3)
     ]
     for process in processes:
         process.start()

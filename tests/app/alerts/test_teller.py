@@ -13,6 +13,13 @@ from app.alerts.teller import Telling
 from tests.support.alerts import MINUTE, Directory, make_rule, make_teller, messages, write
 from tests.support.rows import START_MS
 
+
+@pytest.fixture(scope="module")
+def backend() -> str:
+    """What this asks of the database, test_outbox asks of both kinds."""
+    return "sqlite"
+
+
 AT = START_MS + MINUTE
 FIRES = Memory(State.FIRING, since=AT, started_at=AT, peak=1.0, told=Told.FIRING, told_at=AT)
 ENDED = Memory(State.INACTIVE, since=AT, started_at=START_MS, ended_at=AT, peak=1.0)
