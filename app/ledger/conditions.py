@@ -121,7 +121,7 @@ def _equals(name: str, value: str) -> ColumnElement[bool]:
 
 def _contains(text: str) -> ColumnElement[bool]:
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
-    pattern = func.lower(f"%{escaped}%")
+    pattern = f"%{_fold(escaped)}%"  # here, because a database may know more than ASCII letters
     return or_(*(func.lower(c[name]).like(pattern, escape="\\") for name in SEARCHED))
 
 
@@ -164,5 +164,5 @@ _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)
 
 
 def _fold(text: str) -> str:
-    """Lower case as SQLite understands it: ASCII letters only."""
+    """Lower case as databases do it to text that is sorted by its bytes: ASCII letters only."""
     return text.translate(_ASCII_LOWER)

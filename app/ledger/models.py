@@ -4,7 +4,8 @@
 - Token counts are INTEGER, so that PostgreSQL sums them to BIGINT and not to NUMERIC.
 - ``id`` grows with every insert and is never used again, also not after a purge: together with a
   time it makes keyset cursors exact, and alone it bounds the snapshot of an export.
-- Text has no length in the schema; ``facts`` cuts what comes from outside.
+- Text has no length in the schema; ``facts`` cuts what comes from outside. PostgreSQL sorts and
+  compares it by its bytes, as SQLite does, whatever language the database was made for.
 
 A change here needs a migration in ``alembic/versions``; ``alembic check`` compares the two.
 """
@@ -26,6 +27,7 @@ NAMES = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
+Words = Text().with_variant(Text(collation="C"), "postgresql")
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up INTEGER keys only
 
 
@@ -45,7 +47,7 @@ class Money(TypeDecorator[Decimal]):
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map = {  # noqa: RUF012  (SQLAlchemy's own protocol)
-        str: Text(),
+        str: Words,
         int: Integer(),
         float: Double(),
         bool: Boolean(),

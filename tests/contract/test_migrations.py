@@ -9,11 +9,12 @@ from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import create_engine, inspect
+from sqlalchemy import create_engine, inspect, text
 
 from app.ledger.database import alembic_config, migration_engine, open_engine, prepare
 from app.ledger.models import Base
 from app.paths import ALEMBIC
+from tests.support import postgres
 
 
 def schema(engine) -> dict:
@@ -74,6 +75,41 @@ def test_each_step_goes_down_and_up_again(tmp_path: Path):
         command.upgrade(alembic_config(connection), "head")
     assert before == schema(migrations)
     migrations.dispose()
+
+
+def test_postgresql_is_migrated_to_the_schema_of_the_models_too():
+    with postgres.server().ledger() as url:
+        migrated = prepare(url)
+        with migrated.connect() as connection:
+            context = MigrationContext.configure(
+                connection, opts={"compare_type": True, "compare_server_default": True}
+            )
+            assert [] == compare_metadata(context, Base.metadata)
+        before = schema(migrated)
+        migrated.dispose()
+        migrations = migration_engine(url)
+        with migrations.begin() as connection:
+            command.downgrade(alembic_config(connection), "base")
+        assert {} == schema(migrations)
+        with migrations.begin() as connection:
+            command.upgrade(alembic_config(connection), "head")
+        assert before == schema(migrations)
+        migrations.dispose()
+
+
+def test_postgresql_sorts_every_text_by_its_bytes_as_sqlite_does():
+    with postgres.server().ledger() as url:
+        engine = open_engine(url)
+        with engine.connect() as connection:
+            found = connection.execute(
+                text(
+                    "SELECT table_name, column_name FROM information_schema.columns "
+                    "WHERE table_schema = 'public' AND data_type IN ('text', 'character varying') "
+                    "AND collation_name IS DISTINCT FROM 'C' AND table_name <> 'alembic_version'"
+                )
+            ).all()
+        engine.dispose()
+    assert [] == found
 
 
 def test_migrations_form_one_line_and_are_numbered_in_its_order(tmp_path: Path):

@@ -12,7 +12,7 @@ from engine.model import Kind, Mode, Reason, Status, UsageState
 from tests.support.rows import START_MS, make_row
 
 HOUR = 3_600_000
-names = st.sampled_from(["a", "B", "b", "a%b", "a_b", "!x", "\\x", "é", "unknown", "x,y"])
+names = st.sampled_from(["a", "B", "b", "a%b", "a_b", "!x", "\\x", "é", "É", "unknown", "x,y"])
 maybe_names = st.none() | names
 counts = st.none() | st.integers(0, 100)
 
@@ -80,7 +80,7 @@ def filters(draw: st.DrawFn, *, most: int = 3) -> Filter:
         by=draw(st.sampled_from(["started", "recorded"])),
         include=include,
         exclude=exclude,
-        q=draw(st.none() | st.sampled_from(["a", "B", "%", "_", "\\", "turn-", "é", "!"])),
+        q=draw(st.none() | st.sampled_from(["a", "B", "%", "_", "\\", "turn-", "é", "É", "!"])),
     )
 
 
