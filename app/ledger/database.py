@@ -17,7 +17,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import Connection, Engine, create_engine, event, select, text
+from sqlalchemy import Connection, Engine, create_engine, event, func, select, text
 from sqlalchemy.engine import URL, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
@@ -28,6 +28,18 @@ from app.ledger.models import ledger_facts
 from app.paths import ALEMBIC
 
 BUSY_TIMEOUT_MS = 10_000
+_NETWORK = {
+    "application_name": "warmline",
+    "connect_timeout": "10",
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "3",
+    "tcp_user_timeout": "30000",
+}
+"""Half a minute after which a server that fell silent is given up, instead of a quarter of an hour.
+What the database's URL says beats it."""
+_MIGRATING = 0x7761726D6C696E65
+"""The number of the lock that whoever changes PostgreSQL's schema takes."""
 WRITES = {"warmline_writes": True}
 """Execution options of a transaction that writes: it takes SQLite's write lock at once, because
 a reader that turns writer half-way may be refused without any waiting."""
@@ -67,12 +79,26 @@ def open_engine(database: str | URL) -> Engine:
     return _engine(read_url(database))
 
 
+@contextlib.contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A connection whose reads all see the ledger at one moment."""
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execution_options(isolation_level="REPEATABLE READ")
+        with connection.begin():
+            yield connection
+
+
 def migration_engine(database: str | URL) -> Engine:
     """An engine whose connections end with their use, and whose transactions write."""
     return _engine(read_url(database), poolclass=NullPool).execution_options(**WRITES)
 
 
 def _engine(url: URL, **options: Any) -> Engine:
+    if url.get_backend_name() == "postgresql":
+        url = url.set(query={**_NETWORK, **url.query})
+        # A pooled connection may be dead: the server was restarted, or a network forgot it.
+        options |= {"pool_pre_ping": True, "isolation_level": "READ COMMITTED"}
     # Values stay out of logs and of the text of errors.
     engine = create_engine(url, hide_parameters=True, **options)
     if engine.dialect.name == "sqlite":
@@ -111,6 +137,8 @@ def upgrade(database: str | URL) -> str:
     engine = migration_engine(url)
     try:
         with _explained(url), engine.begin() as connection:
+            if connection.dialect.name == "postgresql":
+                connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
             _refuse_newer(connection)
             command.upgrade(alembic_config(connection), "head")
             return _revision(connection) or ""
@@ -127,6 +155,7 @@ def prepare(database: str | URL) -> Engine:
     engine = open_engine(url)
     try:
         with _explained(url), engine.connect() as connection:
+            _refuse_encoding(connection)
             _refuse_newer(connection)
             if _revision(connection) != _head():
                 raise LedgerError(
@@ -184,6 +213,17 @@ def _head() -> str | None:
 
 def _revision(connection: Connection) -> str | None:
     return MigrationContext.configure(connection).get_current_revision()
+
+
+def _refuse_encoding(connection: Connection) -> None:
+    """Names may hold any character, and a row with one that cannot be stored would be lost."""
+    encoding = connection.execute(text("SHOW server_encoding")).scalar_one()
+    if encoding != "UTF8":
+        raise LedgerError(
+            "bad_database",
+            f"The database's encoding is {encoding}; the ledger needs UTF8.",
+            "Make another one: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0",
+        )
 
 
 def _refuse_newer(connection: Connection) -> None:
