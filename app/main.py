@@ -24,12 +24,15 @@ from app.gateway.asgi import Gateway
 from app.gateway.wiring import build_gateway
 from app.keys import Keys
 from app.ledger import database
+from app.ledger.announcing import Announcer
 from app.ledger.facts import to_begun, to_row
 from app.ledger.journal.journal import Journal
+from app.ledger.listening import Listener
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.paths import STATIC
 from app.settings import Settings
+from app.tasks import Tasks
 from app.telemetry import Telemetry
 from app.version import VERSION
 from app.web.access import Tickets
@@ -121,11 +124,19 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
         web.telemetry.observe(rows)
 
     web.hub.start()
+    announcer = Announcer()
     journal = Journal(settings.journal_dir, limit=settings.journal_bytes)
     writer = service.writer = await asyncio.to_thread(
-        LedgerWriter, engine, service.clock, on_written=written, journal=journal
+        LedgerWriter,
+        engine,
+        service.clock,
+        on_written=written,
+        within=announcer.announce,
+        journal=journal,
     )
     stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_SECONDS)
+    if engine.dialect.name == "postgresql":
+        _listen(web.hub, engine, announcer, stack)
     web.engine, web.writer_state = engine, writer.state
     alerts = Alerts(engine, settings, keys, service.clock, on_attempt=web.telemetry.delivered)
     stack.push_async_callback(alerts.aclose)
@@ -145,6 +156,20 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     service.gateway = wired.gateway
     stack.push_async_callback(wired.aclose)
     stack.callback(_refuse_new, service)
+
+
+def _listen(hub: Hub, engine: Engine, announcer: Announcer, stack: AsyncExitStack) -> None:
+    """Show the rows that other processes write to this database as well."""
+    listener = Listener(
+        engine,
+        announcer,
+        on_rows=hub.publish,
+        on_gap=hub.reset,
+        wanted=lambda: len(hub) > 0,
+    )
+    tasks = Tasks()
+    tasks.start(listener.run(), name="ledger-listener")
+    stack.push_async_callback(tasks.aclose)
 
 
 def _open_ledger(settings: Settings) -> tuple[Keys, Engine]:

@@ -99,6 +99,26 @@ def one(engine: Engine, turn_id: str) -> TurnRow | None:
     return None if found is None else _row(found)
 
 
+def some(engine: Engine, turn_ids: Sequence[str]) -> list[TurnRow]:
+    """Of these rows the ones that there are, in the order of their writing."""
+    query = select(*_COLUMNS).where(c.turn_id.in_(turn_ids)).order_by(c.id)
+    with engine.connect() as connection:
+        return [_row(record) for record in connection.execute(query)]
+
+
+def newest(engine: Engine) -> int:
+    """The number of the row that was written last; 0 where there is none."""
+    with engine.connect() as connection:
+        return connection.execute(select(func.max(c.id))).scalar_one() or 0
+
+
+def after(engine: Engine, number: int, *, limit: int) -> list[tuple[int, TurnRow]]:
+    """The first rows that were written after the one with a number, with theirs."""
+    query = select(c.id, *_COLUMNS).where(c.id > number).order_by(c.id).limit(limit)
+    with engine.connect() as connection:
+        return [(record[0], _row(record[1:])) for record in connection.execute(query)]
+
+
 def is_empty(engine: Engine) -> bool:
     """Whether the ledger holds no row at all."""
     with engine.connect() as connection:

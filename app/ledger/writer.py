@@ -21,23 +21,19 @@ from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from operator import attrgetter
-from typing import Any
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.clock import Clock
 from app.ledger.database import WRITES
+from app.ledger.inserting import insert_new as insert_rows
 from app.ledger.journal.journal import Journal, JournalState, Waiting
 from app.ledger.journal.records import Begun
-from app.ledger.rows import COLUMNS, TurnRow, to_ms
+from app.ledger.rows import TurnRow, to_ms
 
 logger = logging.getLogger(__name__)
 
-_values = attrgetter(*COLUMNS)
-_RECORDED_AT = COLUMNS.index("recorded_at")
-_COST = COLUMNS.index("cost_usd")
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
 
@@ -69,7 +65,8 @@ class WriterState:
 
 
 class LedgerWriter:
-    """``on_written`` is called in the writer's thread with each batch, after its commit."""
+    """``on_written`` is called in the writer's thread with each batch, after its commit; ``within``
+    before it, in the same transaction, with the rows that are new."""
 
     def __init__(
         self,
@@ -77,18 +74,19 @@ class LedgerWriter:
         clock: Clock,
         *,
         on_written: Callable[[list[TurnRow]], None] | None = None,
+        within: Callable[[Connection, list[TurnRow]], None] | None = None,
         journal: Journal | None = None,
         batch_size: int = 500,
         linger: float = 0.05,
         capacity: int = 20_000,
     ) -> None:
         self.on_written = on_written
+        self._within = within
         self._engine = engine.execution_options(**WRITES)
         self._clock = clock
         self._batch_size = batch_size
         self._linger = linger
         self._capacity = capacity
-        self._statement = _insert_statement(engine)
         self._journal = journal
         self._queue: deque[Waiting] = deque()
         self._in_memory = 0
@@ -312,10 +310,12 @@ class LedgerWriter:
             # Only now: a wait for SQLite's lock may be longer than alerts wait for rows.
             recorded_at = to_ms(self._clock.now())
             rows = [replace(row, recorded_at=recorded_at) for row in batch]
-            new = _insert(connection, self._statement, rows)
+            new = insert_rows(connection, rows)
+            if self._within is not None:
+                self._within(connection, new)
         with self._changed:
-            self._written += new
-            self._duplicates += len(rows) - new
+            self._written += len(new)
+            self._duplicates += len(rows) - len(new)
         return rows
 
 
@@ -324,36 +324,13 @@ def write_rows(engine: Engine, rows: Iterable[TurnRow], *, batch_size: int = 1_0
 
     For whoever has many rows and may wait: imports, sample history, tests.
     """
-    statement = _insert_statement(engine)
     writing = engine.execution_options(**WRITES)
     source = iter(rows)
     new = 0
     while batch := list(islice(source, batch_size)):
         with writing.begin() as connection:
-            new += _insert(connection, statement, batch)
+            new += len(insert_rows(connection, batch))
     return new
-
-
-def _insert(connection: Connection, statement: str, rows: Sequence[TurnRow]) -> int:
-    result = connection.exec_driver_sql(statement, [_driver_values(row) for row in rows])
-    return result.rowcount
-
-
-def _driver_values(row: TurnRow) -> tuple[Any, ...]:
-    values: tuple[Any, ...] = _values(row)
-    if values[_COST] is None:
-        return values
-    return (*values[:_COST], str(values[_COST]), *values[_COST + 1 :])
-
-
-def _insert_statement(engine: Engine) -> str:
-    """An insert that leaves a row alone that is there already."""
-    mark = "?" if engine.dialect.paramstyle == "qmark" else "%s"
-    marks = ", ".join([mark] * len(COLUMNS))
-    return (
-        f"INSERT INTO turns ({', '.join(COLUMNS)}) VALUES ({marks}) "  # noqa: S608  (our names)
-        "ON CONFLICT (turn_id) DO NOTHING"
-    )
 
 
 def _may_pass(error: Exception) -> bool:

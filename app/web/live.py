@@ -1,6 +1,7 @@
 """The live hub: rows as they are written, to every browser that listens.
 
-The ledger's writer calls ``publish`` in its own thread; everything else happens on the event loop.
+The ledger's writer calls ``publish`` in its own thread, and so does whoever brings the rows that
+other processes wrote to the same database; everything else happens on the event loop.
 Each client has one bounded queue. A client that reads too slowly loses all that waits for it and
 gets one ``reset``, which tells it to fetch the snapshot again; nobody else waits for it.
 """
@@ -45,8 +46,12 @@ class Client:
             return  # the reset that is due covers these as well
         self.rows.extend(rows)
         if len(self.rows) > QUEUE_ROWS:
-            self.rows.clear()
-            self.lost = True
+            self.lose()
+        self._wake.set()
+
+    def lose(self) -> None:
+        self.rows.clear()
+        self.lost = True
         self._wake.set()
 
     def end(self) -> None:
@@ -87,7 +92,7 @@ class Hub:
         self._loop = asyncio.get_running_loop()
 
     def publish(self, rows: list[TurnRow]) -> None:
-        """Called in the writer's thread, after the commit. Encodes there, to spare the loop."""
+        """Called in another thread, after the commit. Encodes there, to spare the loop."""
         loop = self._loop
         if loop is None or not self._clients:
             return
@@ -100,6 +105,11 @@ class Hub:
             wanted = [body for row, body in rows if client.wanted(row)]
             if wanted:
                 client.put(wanted)
+
+    def reset(self) -> None:
+        """Tell every client to fetch the snapshot again: nobody knows which rows were missed."""
+        for client in self._clients:
+            client.lose()
 
     def join(self, wanted: Wanted) -> Client:
         """A client that gets the rows from now on. Join before taking the snapshot."""

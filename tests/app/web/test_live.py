@@ -124,3 +124,13 @@ def test_a_loop_that_has_closed_does_not_fail_the_writer():
 
 def test_before_the_start_rows_go_nowhere():
     Hub(ManualClock()).publish([make_row()])
+
+
+async def test_where_rows_were_missed_every_client_fetches_the_snapshot_again(hub):
+    clients = [hub.join(everything), hub.join(everything)]
+    await publish(hub, [make_row(turn_id="before")])
+    hub.reset()
+    await publish(hub, [make_row(turn_id="with it")])
+    assert [await client.take() for client in clients] == [("reset", [])] * 2
+    await publish(hub, [make_row(turn_id="after")])
+    assert [ids(await client.take()) for client in clients] == [["after"]] * 2
