@@ -8,6 +8,7 @@ from typing import Protocol
 
 from app.analysis.buckets import Buckets
 from app.analysis.continuity import Share
+from app.ledger.rollups.distribution import Distribution
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,6 @@ class Source(Protocol):
 
     def tokens(self) -> Sequence[TokenSums]: ...
 
-    def ttft(self) -> Sequence[Mapping[str | None, Sequence[float]]]:
+    def ttft(self) -> Sequence[Mapping[str | None, Distribution]]:
         """Times to first token by mode, in milliseconds."""
         ...

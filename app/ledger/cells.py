@@ -20,7 +20,7 @@ from app.ledger.models import turns
 from engine.model import Kind, Mode, Reason, UsageState
 
 c = turns.c
-_INCREMENTAL = frozenset(mode.value for mode in Mode if mode.incremental)
+INCREMENTAL = frozenset(mode.value for mode in Mode if mode.incremental)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Cell:
 
     @property
     def incremental(self) -> bool:
-        return self.generation and self.mode in _INCREMENTAL
+        return self.generation and self.mode in INCREMENTAL
 
     @property
     def eligible(self) -> bool:
@@ -169,7 +169,7 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-_known_usage = and_(c.input_tokens.is_not(None), c.cached_tokens.is_not(None))
+known_usage = and_(c.input_tokens.is_not(None), c.cached_tokens.is_not(None))
 
 
 def _sum(column: ColumnElement[Any], condition: ColumnElement[bool]) -> ColumnElement[int]:
@@ -187,12 +187,12 @@ _KEYS: tuple[Label[Any], ...] = (
 )
 _SUMS: tuple[ColumnElement[int], ...] = (
     func.count(),
-    func.count().filter(_known_usage),
-    func.count().filter(_known_usage, c.usage_state == UsageState.INCONSISTENT.value),
-    _sum(c.input_tokens, _known_usage),
-    _sum(c.cached_tokens, _known_usage),
-    func.count().filter(_known_usage, c.cache_write_tokens.is_not(None)),
-    _sum(c.cache_write_tokens, _known_usage),
+    func.count().filter(known_usage),
+    func.count().filter(known_usage, c.usage_state == UsageState.INCONSISTENT.value),
+    _sum(c.input_tokens, known_usage),
+    _sum(c.cached_tokens, known_usage),
+    func.count().filter(known_usage, c.cache_write_tokens.is_not(None)),
+    _sum(c.cache_write_tokens, known_usage),
     func.coalesce(func.sum(c.output_tokens), 0),
     func.coalesce(func.sum(c.reasoning_tokens), 0),
 )
@@ -204,14 +204,18 @@ def read_cells(
     *,
     by: Sequence[Label[Any]] = (),
     also: Sequence[ColumnElement[Any]] = (),
+    within: Sequence[tuple[int, int]] | None = None,
 ) -> list[tuple[tuple[Any, ...], Cell]]:
     """The cells of a filter, each preceded by the values of ``by`` and of the aggregates ``also``.
 
-    ``by`` splits the cells further; the labels must not be names of columns.
+    ``by`` splits the cells further; the labels must not be names of columns. ``within`` are spans
+    of time to read instead of the filter's window.
     """
     keys = (*by, *_KEYS)
     query = (
-        select(*by, *also, *_KEYS, *_SUMS).where(where(view)).group_by(*(key.name for key in keys))
+        select(*by, *also, *_KEYS, *_SUMS)
+        .where(where(view, within))
+        .group_by(*(key.name for key in keys))
     )
     lead = len(by) + len(also)
     return [(tuple(row[:lead]), Cell(*row[lead:])) for row in connection.execute(query)]

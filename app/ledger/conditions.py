@@ -7,7 +7,7 @@ Here too is what ``hit``, ``partial`` and ``miss`` mean.
 from __future__ import annotations
 
 import string
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, false, func, or_
@@ -87,33 +87,48 @@ def time_column(by: str) -> ColumnElement[int]:
     return c.recorded_at if by == "recorded" else c.started_at
 
 
-def where(view: Filter) -> ColumnElement[bool]:
-    """The rows of a filter, its window included."""
+def where(view: Filter, within: Sequence[tuple[int, int]] | None = None) -> ColumnElement[bool]:
+    """The rows of a filter: within its window, or within these half-open spans of time."""
     time = time_column(view.by)
-    return and_(time >= view.start, time < view.end, *_dimensions(view))
+    spans = [(view.start, view.end)] if within is None else within
+    times = [and_(time >= start, time < end) for start, end in spans]
+    whole = times[0] if len(times) == 1 else or_(false(), *times)
+    terms = dimensions_of(view, _column)
+    if view.q is not None:
+        terms.append(_contains(view.q))
+    return and_(whole, *terms)
 
 
-def _dimensions(view: Filter) -> list[ColumnElement[bool]]:
+def dimensions_of(view: Filter, column: Column) -> list[ColumnElement[bool]]:
+    """The terms of a filter but for its window and its text, over the columns given."""
     terms = [
-        or_(false(), *(_equals(name, value) for value in values))
+        or_(false(), *(_equals(column, name, value) for value in values))
         for name, values in view.include.items()
     ]
     for name, values in view.exclude.items():
         # A comparison with NULL is NULL, and so is its negation: coalesce decides.
-        terms += [~func.coalesce(_equals(name, value), false()) for value in values]
-    if view.q is not None:
-        terms.append(_contains(view.q))
+        terms += [~func.coalesce(_equals(column, name, value), false()) for value in values]
     return terms
 
 
-def _equals(name: str, value: str) -> ColumnElement[bool]:
+Column = Callable[[str], ColumnElement[Any]]
+"""The column of a dimension."""
+
+
+def _column(name: str) -> ColumnElement[Any]:
+    if name == "cache":
+        return cache_class
+    return c[COLUMN_OF.get(name, name)]
+
+
+def _equals(of: Column, name: str, value: str) -> ColumnElement[bool]:
     if name == "session":
         return or_(c.session == value, c.session_key == value)
+    column = of(name)
     if name == "eligible":
-        return c.eligible if value == "true" else ~c.eligible
+        return column if value == "true" else ~column
     if name == "cache":
-        return cache_class == value
-    column = c[COLUMN_OF[name]]
+        return column == value
     if value == UNKNOWN:
         return or_(column.is_(None), column == UNKNOWN)
     return column == value

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -124,9 +124,11 @@ def _on_sqlite_begin(connection: Connection) -> None:
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
-def upgrade(database: str | URL) -> str:
+def upgrade(
+    database: str | URL, *, progress: Callable[[int, int], None] = lambda _done, _of: None
+) -> str:
     """Bring the schema to this version and return its revision; creates an SQLite file and its
-    directory if need be.
+    directory if need be. Rows of a version without rollups are counted, with ``progress``.
 
     Several processes may do so at once: the first one takes the lock, the others find it done.
     """
@@ -134,6 +136,8 @@ def upgrade(database: str | URL) -> str:
     if url.database is not None and url.get_backend_name() == "sqlite":
         with _explained(url):
             Path(url.database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    from app.ledger.rollups import rebuild as build  # noqa: PLC0415  (it opens transactions too)
+
     engine = migration_engine(url)
     try:
         with _explained(url), engine.begin() as connection:
@@ -141,7 +145,10 @@ def upgrade(database: str | URL) -> str:
                 connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
             _refuse_newer(connection)
             command.upgrade(alembic_config(connection), "head")
-            return _revision(connection) or ""
+            revision = _revision(connection) or ""
+        with _explained(url):
+            build.build_missing(engine, progress)
+        return revision
     finally:
         engine.dispose()
 

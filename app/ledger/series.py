@@ -8,22 +8,21 @@ rows.
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, func, select
+from sqlalchemy import Engine
 
-from app.ledger.cells import Cell, Continuity, TokenTotals, read_cells
-from app.ledger.conditions import generation, time_column, where
+from app.ledger.cells import Cell, Continuity, TokenTotals
+from app.ledger.database import reading
 from app.ledger.filters import Filter
-from app.ledger.models import turns
-
-c = turns.c
+from app.ledger.rollups import read
+from app.ledger.rollups import sessions as session_rollups
+from app.ledger.rollups.contribution import COUNTS, SESSION_SUMS
+from app.ledger.rollups.distribution import Distribution
+from app.ledger.rollups.sessions import SessionSums
 
 
 def modes(engine: Engine, view: Filter, edges: Sequence[int]) -> tuple[dict[str | None, int], ...]:
@@ -48,21 +47,13 @@ def tokens(engine: Engine, view: Filter, edges: Sequence[int]) -> tuple[TokenTot
 
 def ttft(
     engine: Engine, view: Filter, edges: Sequence[int]
-) -> tuple[dict[str | None, tuple[float, ...]], ...]:
-    """Times to first token of generation turns in milliseconds by mode, ascending."""
+) -> tuple[dict[str | None, Distribution], ...]:
+    """Times to first token of generation turns by mode, where there are any."""
     held = _clip(view, edges)
-    result: list[dict[str | None, list[float]]] = [{} for _ in edges[1:]]
-    if held is not None:
-        time = time_column(view.by)
-        query = (
-            select(time, c.mode, c.ttft_ms)
-            .where(where(held), generation, c.ttft_ms.is_not(None))
-            .order_by(c.ttft_ms)
-        )
-        with engine.connect() as connection:
-            for instant, mode, sample in connection.execute(query):
-                result[bisect_right(edges, instant) - 1].setdefault(mode, []).append(sample)
-    return tuple({mode: tuple(samples) for mode, samples in bucket.items()} for bucket in result)
+    if held is None:
+        return tuple({} for _ in edges[1:])
+    with reading(engine) as connection:
+        return tuple(read.ttft(connection, held, edges))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,31 +73,38 @@ def sessions(
     engine: Engine, view: Filter, *, limit: int | None = None
 ) -> tuple[SessionTotals, ...]:
     """The sessions of a view, those with the most rows first."""
-    time = time_column(view.by)
-    with engine.connect() as connection:
-        found = read_cells(
-            connection,
-            view,
-            by=[c.session_key.label("cell_session")],
-            also=[func.max(c.session), func.min(time), func.max(time)],
-        )
-    parts: dict[str, list[tuple[str | None, int, int, Cell]]] = {}
-    for (key, name, first, last), cell in found:
-        parts.setdefault(key, []).append((name, first, last, cell))
-    totals = [
-        SessionTotals(
-            session_key=key,
-            session=max((name for name, *_ in part if name is not None), default=None),
-            turns=sum(cell.turns for *_, cell in part),
-            first_at=min(first for _, first, *_ in part),
-            last_at=max(last for _, _, last, _ in part),
-            continuity=Continuity.of(cell for *_, cell in part),
-            tokens=TokenTotals.of(cell for *_, cell in part),
-        )
-        for key, part in parts.items()
-    ]
-    totals.sort(key=lambda session: (-session.turns, session.session_key))
-    return tuple(totals if limit is None else totals[:limit])
+    with reading(engine) as connection:
+        found = session_rollups.sums(connection, view, limit)
+    return tuple(_totals(session) for session in found)
+
+
+def residency(engine: Engine, view: Filter) -> tuple[tuple[int, int, int], ...]:
+    """For each pair of numbers that occurs, of continued turns and of turns of known mode: the
+    pair, and how many sessions have it."""
+    with reading(engine) as connection:
+        return tuple(session_rollups.residency(connection, view))
+
+
+def _totals(found: SessionSums) -> SessionTotals:
+    figures = dict(zip(SESSION_SUMS, found.sums, strict=True))
+    return SessionTotals(
+        session_key=found.session_key,
+        session=found.session,
+        turns=figures["turns"],
+        first_at=found.first_at,
+        last_at=found.last_at,
+        continuity=Continuity(**{name: figures[name] for name in COUNTS}),
+        tokens=TokenTotals(
+            turns=figures["usage_turns"],
+            unknown=figures["generation"] - figures["usage_turns"],
+            inconsistent=figures["inconsistent"],
+            input=figures["input"],
+            cached=figures["cached"],
+            cache_write=figures["cache_write"] if figures["write_turns"] else None,
+            output=figures["output"],
+            reasoning=figures["reasoning"],
+        ),
+    )
 
 
 def _bucketed(engine: Engine, view: Filter, edges: Sequence[int]) -> list[list[Cell]]:
@@ -114,11 +112,9 @@ def _bucketed(engine: Engine, view: Filter, edges: Sequence[int]) -> list[list[C
     held = _clip(view, edges)
     if held is None:
         return buckets
-    expression, start_of = _grid(time_column(view.by), edges)
-    with engine.connect() as connection:
-        found = read_cells(connection, held, by=[expression.label("cell_grid")])
-    for (grid,), cell in found:
-        buckets[bisect_right(edges, start_of(grid)) - 1].append(cell)
+    with reading(engine) as connection:
+        for bucket, cell in read.cells(connection, held, edges):
+            buckets[bucket].append(cell)
     return buckets
 
 
@@ -128,21 +124,3 @@ def _clip(view: Filter, edges: Sequence[int]) -> Filter | None:
         raise ValueError("edges are at least two ascending instants")
     start, end = max(view.start, edges[0]), min(view.end, edges[-1])
     return replace(view, start=start, end=end) if start < end else None
-
-
-def _grid(
-    time: ColumnElement[int], edges: Sequence[int]
-) -> tuple[ColumnElement[Any], Callable[[int], int]]:
-    """A regular grid none of whose lines is crossed by an edge: grouping by it is one division,
-    and each of its fields lies in one bucket.
-
-    Its distance is the greatest that fits all edges but the outermost, which the filter's window
-    cuts anyway. The second value gives an instant of a field's bucket.
-    """
-    inner = edges[1:-1] or edges[:1]
-    distance = math.gcd(*(right - left for left, right in pairwise(inner))) or (
-        max(1, edges[-1] - edges[0])
-    )
-    # Begin at or before the first edge: division of negative numbers differs between databases.
-    base = inner[0] - -(-(inner[0] - edges[0]) // distance) * distance
-    return (time - base) // distance, lambda field: max(base + field * distance, edges[0])

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, distinct, func, select
+from sqlalchemy import Engine
 
-from app.ledger.cells import Cell, Continuity, TokenTotals, read_cells
-from app.ledger.conditions import generation, where
+from app.ledger.cells import Cell, Continuity, TokenTotals
+from app.ledger.database import reading
 from app.ledger.filters import CACHE_CLASSES, Filter
-from app.ledger.models import turns
+from app.ledger.rollups import read, sessions
+from app.ledger.rollups.distribution import Distribution
 from engine.model import Mode, Status
 
-c = turns.c
 ERRORS = (Status.FAILED, Status.ERROR, Status.RATE_LIMITED, Status.REFUSED)
 """Statuses of turns that failed, ended in an error, or were refused."""
 
@@ -43,8 +43,8 @@ class Summary:
     tokens: TokenTotals
     cache_by_wire: Mapping[str, Mapping[str, int]]
     """``incremental`` and ``full``, each by cache class; turns of known mode."""
-    ttft: Mapping[str | None, tuple[float, ...]]
-    """Times to first token in milliseconds by mode, ascending."""
+    ttft: Mapping[str | None, Distribution]
+    """Times to first token by mode, where there are any."""
 
     @property
     def errors(self) -> int:
@@ -63,15 +63,14 @@ class Summary:
 
 
 def summarize(engine: Engine, view: Filter) -> Summary:
-    with engine.connect() as connection:
-        cells = [cell for _, cell in read_cells(connection, view)]
-        sessions = connection.execute(
-            select(func.count(distinct(c.session_key))).where(where(view))
-        ).scalar_one()
-        ttft = _ttft(connection, view)
+    edges = [view.start, view.end]
+    with reading(engine) as connection:
+        cells = [cell for _, cell in read.cells(connection, view, edges)]
+        session_count = sessions.count(connection, view)
+        (ttft,) = read.ttft(connection, view, edges)
     return Summary(
         total=sum(cell.turns for cell in cells),
-        sessions=sessions,
+        sessions=session_count,
         by_kind=_counted(cells, "kind"),
         by_status=_counted(cells, "status"),
         continuity=Continuity.of(cells),
@@ -122,15 +121,3 @@ def _cache_by_wire(cells: Sequence[Cell]) -> dict[str, dict[str, int]]:
         if cell.known:
             table["incremental" if cell.incremental else "full"][cell.cache] += cell.turns
     return table
-
-
-def _ttft(connection: Connection, view: Filter) -> dict[str | None, tuple[float, ...]]:
-    query = (
-        select(c.mode, c.ttft_ms)
-        .where(where(view), generation, c.ttft_ms.is_not(None))
-        .order_by(c.ttft_ms)
-    )
-    samples: dict[str | None, list[float]] = {}
-    for mode, ttft in connection.execute(query):
-        samples.setdefault(mode, []).append(ttft)
-    return {mode: tuple(values) for mode, values in samples.items()}

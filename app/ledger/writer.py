@@ -27,10 +27,10 @@ from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
 
 from app.clock import Clock
 from app.ledger.database import WRITES
-from app.ledger.inserting import insert_new as insert_rows
 from app.ledger.journal.journal import Journal, JournalState, Waiting
 from app.ledger.journal.records import Begun
 from app.ledger.rows import TurnRow, to_ms
+from app.ledger.store import insert_rows
 
 logger = logging.getLogger(__name__)
 

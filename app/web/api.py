@@ -176,6 +176,7 @@ def _summary(figures: Summary) -> dict[str, Any]:
                 "samples": latencies[mode].samples,
                 "median_ms": latencies[mode].median_ms,
                 "p95_ms": latencies[mode].p95_ms,
+                "p99_ms": latencies[mode].p99_ms,
             }
             for mode in charts.modes_in(set(latencies))
         ],

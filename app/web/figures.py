@@ -11,6 +11,7 @@ from app.analysis.continuity import Share
 from app.charts.source import TokenSums
 from app.ledger import series
 from app.ledger.filters import Filter
+from app.ledger.rollups.distribution import Distribution
 
 
 class LedgerSource:
@@ -29,8 +30,10 @@ class LedgerSource:
         return [Share(bucket.mismatches, bucket.eligible) for bucket in found]
 
     def sessions(self) -> Sequence[Share]:
-        found = series.sessions(self._engine, self._view)
-        return [Share(s.continuity.incremental, s.continuity.known) for s in found]
+        shares: list[Share] = []
+        for part, whole, sessions in series.residency(self._engine, self._view):
+            shares += [Share(part, whole)] * sessions
+        return shares
 
     def tokens(self) -> Sequence[TokenSums]:
         found = series.tokens(self._engine, self._view, self.buckets.edges)
@@ -45,5 +48,5 @@ class LedgerSource:
             for bucket in found
         ]
 
-    def ttft(self) -> Sequence[Mapping[str | None, Sequence[float]]]:
+    def ttft(self) -> Sequence[Mapping[str | None, Distribution]]:
         return series.ttft(self._engine, self._view, self.buckets.edges)

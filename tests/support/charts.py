@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from app.analysis.buckets import Buckets, cut
 from app.analysis.continuity import Share
 from app.charts.source import TokenSums
+from app.ledger.rollups.distribution import Distribution
 
 NOW = int(datetime(2026, 11, 30, 12, tzinfo=UTC).timestamp() * 1000)
 MINUTE = 60_000
@@ -45,5 +46,10 @@ class ListSource:
     def tokens(self) -> Sequence[TokenSums]:
         return self.token_sums or [TokenSums(0, 0, 0, 0, None) for _ in self.buckets.items]
 
-    def ttft(self) -> Sequence[Mapping[str | None, Sequence[float]]]:
-        return self.ttft_samples or [{} for _ in self.buckets.items]
+    def ttft(self) -> Sequence[Mapping[str | None, Distribution]]:
+        if not self.ttft_samples:
+            return [{} for _ in self.buckets.items]
+        return [
+            {mode: Distribution(values) for mode, values in bucket.items()}
+            for bucket in self.ttft_samples
+        ]

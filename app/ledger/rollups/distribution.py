@@ -3,6 +3,9 @@
 A distribution counts its samples in buckets whose bounds grow by the factor ``GAMMA``, so that any
 percentile is known to within one per cent of itself. Distributions add and subtract exactly: that
 of a window is that of its parts together, in whatever order they came.
+
+Stored, it is a string of changes: a bucket, and by how much its count grew or shrank. Two stored
+distributions one after the other are their sum, so that a database adds by appending.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import math
 import sys
 from array import array
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 GAMMA = 1.02
 _PER_BUCKET = math.log(GAMMA)
@@ -20,8 +23,9 @@ _LEAST_MS = 1.0
 _MOST = 2_000
 """The last bucket; it begins beyond any number of milliseconds that a turn could take."""
 _ENTRY = "I"
-"""Two of these per bucket that has samples: its number, and how many. Four bytes each, as stored:
-little-endian."""
+"""One change, four bytes, little-endian as stored: the bucket in the lower half, and in the upper
+one the growth, from -32,768 to 32,767."""
+_GREATEST = 32_767
 
 
 class Distribution:
@@ -30,39 +34,30 @@ class Distribution:
     __slots__ = ("_counts",)
 
     def __init__(self, samples: Iterable[float] = ()) -> None:
-        self._counts: Counter[int] = Counter(map(_bucket, samples))
+        self._counts: Counter[int] = Counter(map(bucket_of, samples))
 
     @classmethod
     def read(cls, stored: bytes) -> Distribution:
-        entries = array(_ENTRY)
-        entries.frombytes(stored)
-        if sys.byteorder == "big":
-            entries.byteswap()
+        """Raises ``ValueError`` where a count is below zero."""
         made = cls()
-        made._counts.update(dict(zip(entries[::2], entries[1::2], strict=True)))
+        made._counts = read_counts(stored)
         return made
 
     def stored(self) -> bytes:
-        entries = array(_ENTRY)
-        for bucket, count in sorted(self._counts.items()):
-            entries.extend((bucket, count))
-        if sys.byteorder == "big":
-            entries.byteswap()
-        return entries.tobytes()
+        return stored_counts(self._counts)
 
     def add(self, other: Distribution) -> None:
-        self._counts.update(other._counts)
-
-    def subtract(self, other: Distribution) -> None:
-        """Take away samples that were added before. Raises ``ValueError`` for others."""
+        counts = self._counts
         for bucket, count in other._counts.items():
-            left = self._counts[bucket] - count
-            if left < 0:
-                raise ValueError("samples are taken away that were never added")
-            if left:
-                self._counts[bucket] = left
-            else:
-                del self._counts[bucket]
+            counts[bucket] = counts.get(bucket, 0) + count
+
+    @classmethod
+    def whole(cls, parts: Iterable[Distribution]) -> Distribution:
+        """All parts together."""
+        made = cls()
+        for part in parts:
+            made.add(part)
+        return made
 
     @property
     def samples(self) -> int:
@@ -73,6 +68,8 @@ class Distribution:
 
         None without samples; within one per cent of the exact value above one millisecond.
         """
+        if not 0 < percent <= 100:
+            raise ValueError(f"a percentile lies above 0 and at most at 100, not at {percent}")
         if not self._counts:
             return None
         # Rounded first: 0.95 * 20 is 19.000000000000004 in floating point.
@@ -84,6 +81,9 @@ class Distribution:
                 return _value(bucket)
         raise AssertionError("a rank beyond all samples")
 
+    def __bool__(self) -> bool:
+        return bool(self._counts)
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Distribution) and self._counts == other._counts
 
@@ -93,10 +93,46 @@ class Distribution:
         return f"Distribution({dict(sorted(self._counts.items()))})"
 
 
-def _bucket(sample: float) -> int:
+def bucket_of(sample: float) -> int:
+    """The bucket of a time in milliseconds."""
     if sample <= _LEAST_MS:
         return 0
     return min(_MOST, max(1, math.ceil(math.log(sample) / _PER_BUCKET)))
+
+
+def stored_counts(counts: Mapping[int, int]) -> bytes:
+    """Changes of counts by bucket, as they are stored; they may be below zero."""
+    entries = array(_ENTRY)
+    for bucket, count in sorted(counts.items()):
+        left = count
+        while left:
+            part = max(-_GREATEST, min(_GREATEST, left))
+            entries.append(bucket | (part & 0xFFFF) << 16)
+            left -= part
+    if sys.byteorder == "big":
+        entries.byteswap()
+    return entries.tobytes()
+
+
+def read_counts(stored: bytes) -> Counter[int]:
+    """What all the changes amount to; buckets whose count is zero are left out."""
+    entries = array(_ENTRY)
+    entries.frombytes(stored)
+    if sys.byteorder == "big":
+        entries.byteswap()
+    counts: Counter[int] = Counter()
+    # Few changes are all different, and alike ones are counted many times faster than added.
+    for entry, times in Counter(entries).items():
+        growth = entry >> 16
+        if growth > _GREATEST:
+            growth -= 0x10000
+        bucket = entry & 0xFFFF
+        counts[bucket] = counts.get(bucket, 0) + growth * times
+    if not counts or min(counts.values()) > 0:
+        return counts
+    if min(counts.values()) < 0:
+        raise ValueError("samples were taken away that were never added")
+    return Counter({bucket: count for bucket, count in counts.items() if count})
 
 
 def _value(bucket: int) -> float:

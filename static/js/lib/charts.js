@@ -241,7 +241,7 @@ function paint(trace, slug, surface, narrow) {
  */
 function paintByMode(trace, role) {
   trace.marker.color = trace.x.map((/** @type {string} */ name) => colour(SERIES[MODE_BY_NAME[name]] ?? "series-8"));
-  trace.marker.opacity = role === "p95" ? 0.5 : 1;
+  trace.marker.opacity = { p95: 0.5, p99: 0.25 }[role] ?? 1;
   Object.assign(trace, { showlegend: false, texttemplate: `${role}<br>%{y:,.0f} ms`, textposition: "outside", cliponaxis: false });
 }
 

@@ -166,7 +166,13 @@ def test_the_ledger_knows_the_key_it_was_written_with(tmp_path: Path):
     with pytest.raises(LedgerError, match="not the one this ledger was written with"):
         check_key(engine, Keys(bytes(range(32))))
     with engine.connect() as connection:
-        stored = connection.execute(text("SELECT value FROM ledger_facts")).scalars().all()
+        stored = (
+            connection.execute(
+                text("SELECT value FROM ledger_facts WHERE name = 'key_fingerprint'")
+            )
+            .scalars()
+            .all()
+        )
     engine.dispose()
     assert [Keys(bytes(32)).fingerprint] == stored
 

@@ -12,6 +12,7 @@ from sqlalchemy import Engine
 from app.ledger import series
 from app.ledger.cells import Continuity, TokenTotals
 from app.ledger.filters import Filter
+from app.ledger.rollups.distribution import Distribution
 from app.ledger.rows import to_ms
 from app.ledger.writer import write_rows
 from tests.support.ledger import everything, filters, rows
@@ -45,7 +46,7 @@ def test_every_row_is_in_the_bucket_of_its_time(holding, found, edges, by):
             samples[place].setdefault(row.mode, []).append(row.ttft_ms)
     assert tuple(dict(counts) for counts in expected) == series.modes(engine, view, edges)
     assert tuple(
-        {mode: tuple(sorted(values)) for mode, values in bucket.items()} for bucket in samples
+        {mode: Distribution(values) for mode, values in bucket.items()} for bucket in samples
     ) == series.ttft(engine, view, edges)
 
 

@@ -1,6 +1,7 @@
 from app.analysis.continuity import Share
 from app.charts.source import TokenSums
 from app.ledger.filters import parse
+from app.ledger.rollups.distribution import Distribution
 from app.web.figures import LedgerSource
 from tests.support.clock import START
 from tests.support.rows import START_MS, make_row, unknown_usage
@@ -31,7 +32,10 @@ def test_the_ledger_answers_what_the_charts_ask(site):
     assert last([s if s.whole else None for s in found.mismatches()]) == Share(1, 2)
     assert sorted(found.sessions(), key=lambda s: s.whole) == [Share(0, 0), Share(1, 2)]
     assert last([t if t.known else None for t in found.tokens()]) == TokenSums(2, 1, 2000, 1800, 20)
-    assert last(found.ttft()) == {"ws_incremental": (5.0,), "ws_full": (7.0,)}
+    assert last(found.ttft()) == {
+        "ws_incremental": Distribution([5.0]),
+        "ws_full": Distribution([7.0]),
+    }
 
 
 def test_every_answer_has_one_entry_per_bucket(site):

@@ -1,23 +1,41 @@
 from collections import defaultdict
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ledger.cells import Cell, read_cells
 from app.ledger.rollups import contribution
-from app.ledger.rollups.contribution import BLOCK, HOUR, LEVELS, QUARTER, Sums, start_of
+from app.ledger.rollups.contribution import (
+    COUNTS,
+    HOUR,
+    LEVELS,
+    QUARTER,
+    SESSION_LEVELS,
+    SESSION_SUMS,
+    SUMS,
+    Contributions,
+    facts_of,
+    key_of,
+    start_of,
+)
 from tests.support.ledger import everything, rows
 from tests.support.rows import START_MS, make_row, unknown_usage
+
+
+def of(some, sign=1):
+    made = Contributions()
+    made.add(some, sign)
+    return made
 
 
 @given(st.lists(rows, max_size=12))
 def test_the_cells_of_rows_are_those_that_the_database_counts(holding, some):
     with holding(some).connect() as connection:
         wanted = sorted((cell for _, cell in read_cells(connection, everything())), key=repr)
-    whole: dict[tuple, Sums] = defaultdict(Sums)
-    for (level, _, key), sums in contribution.of(some).cells.items():
-        if level == BLOCK:
-            whole[key[5:]] = whole[key[5:]].plus(sums)
+    whole = defaultdict(lambda: [0] * len(SUMS))
+    for (_, key), sums in of(some).cells.items():
+        whole[key[5:]] = [a + b for a, b in zip(whole[key[5:]], sums, strict=True)]
     found = [
         Cell(kind, status, mode, reason, eligible, cache, *sums)
         for (kind, mode, reason, eligible, status, cache), sums in whole.items()
@@ -26,21 +44,21 @@ def test_the_cells_of_rows_are_those_that_the_database_counts(holding, some):
 
 
 @given(st.lists(rows, max_size=12))
-def test_each_level_counts_every_row_once(some):
-    found = contribution.of(some)
-    for level in LEVELS:
-        assert len(some) == sum(s.turns for (lv, *_), s in found.cells.items() if lv == level)
-    assert len(some) == sum(part.sums.turns for part in found.sessions.values())
+def test_every_row_is_counted_once(some):
+    found = of(some)
+    assert len(some) == sum(sums[0] for sums in found.cells.values())
+    assert len(some) == sum(sums[0] for sums in found.sessions.values())
 
 
 @given(st.lists(rows, max_size=8), st.lists(rows, max_size=8))
-def test_contributions_add_up(one, other):
-    together = contribution.of([*one, *other]).cells
-    parts = [contribution.of(one).cells, contribution.of(other).cells]
-    for at, sums in together.items():
-        added = [part[at] for part in parts if at in part]
-        assert sums == (added[0] if len(added) == 1 else added[0].plus(added[1]))
-        assert sums.minus(added[-1]).plus(added[-1]) == sums
+def test_what_was_added_can_be_taken_away_again(stay, go):
+    both = of([*stay, *go])
+    both.add(go, -1)
+    wanted = of(stay)
+    assert wanted.cells == {at: sums for at, sums in both.cells.items() if any(sums)}
+    assert wanted.sessions == {at: sums for at, sums in both.sessions.items() if any(sums)}
+    left = {at: (+ttft, +duration) for at, (ttft, duration) in both.times.items()}
+    assert wanted.times == {at: counts for at, counts in left.items() if any(counts)}
 
 
 def test_a_stretch_begins_at_a_whole_multiple_also_before_1970():
@@ -51,30 +69,63 @@ def test_a_stretch_begins_at_a_whole_multiple_also_before_1970():
     )
 
 
+@pytest.mark.parametrize("levels", [LEVELS, SESSION_LEVELS])
+def test_each_level_is_made_of_whole_stretches_of_the_one_before(levels):
+    finer = levels[:-1]
+    assert not any(level % below for below, level in zip(finer, levels[1:], strict=True))
+
+
 def test_of_unknown_usage_nothing_is_summed_but_the_turn():
-    assert Sums(turns=1) == contribution.sums_of(unknown_usage())
+    assert (1, *(0,) * 8) == contribution.sums_of(unknown_usage())
 
 
 def test_only_generations_that_ended_are_timed():
     timed = make_row(ttft_ms=100.0, duration_ms=900.0)
     failed = make_row(ttft_ms=100.0, status="failed")
     warmup = make_row(ttft_ms=100.0, kind="warmup")
-    found = contribution.of([timed, failed, warmup]).times
-    assert dict.fromkeys(LEVELS, (1, 1)) == {
-        level: (times.ttft.samples, times.duration.samples) for (level, *_), times in found.items()
-    }
+    ((ttft, duration),) = of([timed, failed, warmup]).times.values()
+    assert (1, 1) == (ttft.total(), duration.total())
+
+
+def test_only_generations_that_ended_are_in_the_figures_of_a_session():
+    whole = of([make_row(), make_row(status="failed"), make_row(kind="warmup")])
+    (sums,) = whole.sessions.values()
+    found = dict(zip(SESSION_SUMS, sums, strict=True))
+    assert (3, 1, 1, 1_000) == (
+        found["turns"],
+        found["generation"],
+        found["usage_turns"],
+        found["input"],
+    )
 
 
 def test_a_session_goes_by_one_of_its_names_whatever_the_order():
     named = [make_row(session=name, session_key="k") for name in (None, "b", "a")]
     for order in (named, named[::-1]):
-        (part,) = contribution.of(order).sessions.values()
-        assert part.session == "b"
+        ((_, _, name),) = of(order).session_ends.values()
+        assert name == "b"
 
 
 def test_an_hour_of_a_session_knows_its_first_and_last_turn():
     times = [START_MS + 5, START_MS, START_MS + 9]
-    (part,) = contribution.of(
-        [make_row(started_at=t, session_key="k") for t in times]
-    ).sessions.values()
-    assert (START_MS, START_MS + 9, 3) == (part.first_at, part.last_at, part.sums.turns)
+    found = of([make_row(started_at=t, session_key="k") for t in times])
+    assert [(START_MS, START_MS + 9, "session-a")] == list(found.session_ends.values())
+
+
+def test_what_a_row_counts_as_follows_from_its_key():
+    counts = dict(zip(COUNTS, facts_of(key_of(make_row(mode="ws_full"))).counts, strict=True))
+    assert counts == {
+        "generation": 1,
+        "known": 1,
+        "incremental": 0,
+        "eligible": 1,
+        "breaks": 1,
+        "mismatches": 0,
+    }
+
+
+def test_keys_are_numbered_alike_in_every_process():
+    key = key_of(make_row())
+    assert 8_634_666_140_388_525_038 == facts_of(key).id
+    assert facts_of(key).shape == facts_of(key._replace(model="other")).shape
+    assert facts_of(key).shape != facts_of(key._replace(mode=None)).shape

@@ -1,0 +1,338 @@
+"""Adding what rows contribute to the rollups, in the transaction that writes the rows.
+
+Everything is added by the database itself (numbers by ``+``, times by appending), in the order of
+the keys: several gateways may do so at once and neither lose anything nor wait for each other in
+circles. Stretches coarser than the finest are summed up once they are over, when the first row of
+the next hour comes; rows that come later than that are added at every level.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from operator import add as add_numbers
+from typing import Any
+
+from sqlalchemy import Connection
+
+from app.ledger.rollups import state as states
+from app.ledger.rollups.contribution import (
+    BLOCK,
+    DAY,
+    HOUR,
+    MINUTE,
+    QUARTER,
+    SESSION_SUMS,
+    SUMS,
+    CellAt,
+    Contributions,
+    Key,
+    SessionAt,
+    facts_of,
+    start_of,
+)
+from app.ledger.rollups.distribution import read_counts, stored_counts
+from app.ledger.rollups.state import RollupState
+
+GRACE = 10 * MINUTE
+"""An hour is summed up this long after its end: turns are written when they end, and most that
+began within it have ended by then."""
+
+
+def add(connection: Connection, made: Contributions, state: RollupState) -> None:
+    """Add contributions at all levels that there are. ``state`` must be held."""
+    _put_keys(connection, made)
+    _run(connection, _upsert_cells(connection), _cell_rows(made, state))
+    _run(connection, _upsert_times(connection), _time_rows(made, state))
+    _run(connection, _upsert_sessions(connection), _session_rows(made, state))
+
+
+def advance(connection: Connection, newest: int) -> RollupState:
+    """Sum up the hours that are over at ``newest``; returns the state, which is then held."""
+    until = start_of(HOUR, newest - GRACE)
+    held = states.hold(connection, change=until > states.read(connection).coarse_until)
+    if until > held.coarse_until:
+        after = RollupState(until, held.missing, held.rows_from, held.rollups_from)
+        for finer, level in ((QUARTER, HOUR), (HOUR, BLOCK)):
+            span = (held.whole_until(level), after.whole_until(level))
+            if span[0] < span[1]:
+                _sum_cells(connection, finer, level, span)
+                _sum_times(connection, finer, level, span)
+        span = (held.whole_until(DAY), after.whole_until(DAY))
+        if span[0] < span[1]:
+            _sum_sessions(connection, HOUR, DAY, span)
+        states.put(connection, states.COARSE_UNTIL, until)
+        return after
+    return held
+
+
+def tidy(connection: Connection, made: Contributions, state: RollupState) -> None:
+    """After something was taken away: leave nothing empty behind, and no change that was undone."""
+    _run(
+        connection,
+        _text(
+            connection,
+            "DELETE FROM rollup_cells WHERE level = ? AND start = ? AND key = ? AND turns = 0",
+        ),
+        [row[:3] for row in _cell_rows(made, state)],
+    )
+    for row in _time_rows(made, state):
+        _tidy_times(connection, _place(row))
+    _run(
+        connection,
+        _text(
+            connection,
+            "DELETE FROM rollup_sessions WHERE level = ? AND start = ? AND session_key = ? "
+            "AND key = ? AND turns = 0",
+        ),
+        [row[:4] for row in _session_rows(made, state)],
+    )
+
+
+# What is written
+
+
+def _put_keys(connection: Connection, made: Contributions) -> None:
+    found = {facts_of(key).id: key for _, key in made.cells}
+    for _, key in made.times:
+        found[facts_of(key).id] = key
+    for _, _, key in made.sessions:
+        found[facts_of(key).id] = key
+    rows = [(number, facts_of(key).shape, *key) for number, key in sorted(found.items())]
+    columns = ("id", "shape", *Key._fields)
+    marks = ", ".join("?" * len(columns))
+    _run(
+        connection,
+        _text(
+            connection,
+            f"INSERT INTO rollup_keys ({', '.join(columns)}) VALUES ({marks}) "  # noqa: S608
+            "ON CONFLICT (id) DO NOTHING",
+        ),
+        rows,
+    )
+
+
+def _cell_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
+    levels = {QUARTER: made.cells}
+    for level in (HOUR, BLOCK):
+        until = state.whole_until(level)
+        coarse = levels[level] = {}
+        for (start, key), sums in made.cells.items():
+            if start < until:
+                at = (start_of(level, start), key)
+                known = coarse.get(at)
+                coarse[at] = sums if known is None else list(map(add_numbers, known, sums))
+    rows = [
+        (level, start, facts_of(key).id, *sums)
+        for level, cells in levels.items()
+        for (start, key), sums in cells.items()
+    ]
+    rows.sort(key=_place)
+    return rows
+
+
+def _time_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
+    rows = [
+        (QUARTER, start, facts_of(key).id, stored_counts(ttft), stored_counts(duration))
+        for (start, key), (ttft, duration) in made.times.items()
+    ]
+    for level in (HOUR, BLOCK):
+        until = state.whole_until(level)
+        coarse: dict[CellAt, tuple[Counter[int], Counter[int]]] = defaultdict(
+            lambda: (Counter(), Counter())
+        )
+        for (start, key), counts in made.times.items():
+            if start < until:
+                for whole, part in zip(coarse[start_of(level, start), key], counts, strict=True):
+                    for bucket, count in part.items():
+                        whole[bucket] += count
+        rows += [
+            (level, start, facts_of(key).id, stored_counts(ttft), stored_counts(duration))
+            for (start, key), (ttft, duration) in coarse.items()
+        ]
+    rows.sort(key=_place)
+    return rows
+
+
+def _session_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
+    rows = [
+        (HOUR, start, session, facts_of(key).id, *_ends(made, (start, session, key)), *sums)
+        for (start, session, key), sums in made.sessions.items()
+    ]
+    until = state.whole_until(DAY)
+    days: dict[SessionAt, list[tuple[Any, ...]]] = defaultdict(list)
+    for (start, session, key), sums in made.sessions.items():
+        if start < until:
+            ends = _ends(made, (start, session, key))
+            days[start_of(DAY, start), session, key].append((*ends, *sums))
+    for (start, session, key), parts in days.items():
+        names, firsts, lasts, *figures = zip(*parts, strict=True)
+        name = max((name for name in names if name is not None), default=None)
+        ends = (name, min(firsts), max(lasts))
+        rows.append((DAY, start, session, facts_of(key).id, *ends, *map(sum, figures)))
+    rows.sort(key=lambda row: row[:4])
+    return rows
+
+
+_NEVER = 1 << 62
+"""Beyond any instant: for parts of sessions that only lose rows."""
+
+
+def _ends(made: Contributions, at: SessionAt) -> tuple[str | None, int, int]:
+    first, last, name = made.session_ends.get(at, (_NEVER, -_NEVER, None))
+    return name, first, last
+
+
+def _place(row: tuple[Any, ...]) -> tuple[int, int, int]:
+    return row[:3]
+
+
+# SQL
+
+
+def _upsert_cells(connection: Connection) -> str:
+    adds = ", ".join(f"{name} = rollup_cells.{name} + excluded.{name}" for name in SUMS)
+    columns = ("level", "start", "key", *SUMS)
+    return _text(
+        connection,
+        f"INSERT INTO rollup_cells ({', '.join(columns)}) "  # noqa: S608  (our names)
+        f"VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT (level, start, key) DO UPDATE SET {adds}",
+    )
+
+
+def _upsert_times(connection: Connection) -> str:
+    adds = ", ".join(f"{name} = {_appended(connection, name)}" for name in ("ttft", "duration"))
+    return _text(
+        connection,
+        "INSERT INTO rollup_times (level, start, key, ttft, duration) "  # noqa: S608
+        "VALUES (?, ?, ?, ?, ?) "
+        f"ON CONFLICT (level, start, key) DO UPDATE SET {adds}",
+    )
+
+
+def _appended(connection: Connection, name: str) -> str:
+    both = f"rollup_times.{name} || excluded.{name}"
+    # SQLite takes two blobs in a row for text.
+    return both if connection.dialect.name == "postgresql" else f"CAST({both} AS BLOB)"
+
+
+def _upsert_sessions(connection: Connection) -> str:
+    columns = ("level", "start", "session_key", "key", "session", "first_at", "last_at")
+    known = "rollup_sessions"
+    least, most = (
+        ("LEAST", "GREATEST") if connection.dialect.name == "postgresql" else ("MIN", "MAX")
+    )
+    # The greater of two names, of which each may be missing.
+    session = (
+        f"CASE WHEN {known}.session IS NULL "
+        f"OR excluded.session > {known}.session "
+        f"THEN excluded.session ELSE {known}.session END"
+    )
+    adds = ", ".join(f"{name} = {known}.{name} + excluded.{name}" for name in SESSION_SUMS)
+    marks = ", ".join("?" * (len(columns) + len(SESSION_SUMS)))
+    return _text(
+        connection,
+        f"INSERT INTO {known} ({', '.join((*columns, *SESSION_SUMS))}) "  # noqa: S608
+        f"VALUES ({marks}) ON CONFLICT (level, start, session_key, key) DO UPDATE SET "
+        f"session = {session}, "
+        f"first_at = {least}({known}.first_at, excluded.first_at), "
+        f"last_at = {most}({known}.last_at, excluded.last_at), {adds}",
+    )
+
+
+def _sum_cells(connection: Connection, finer: int, level: int, span: tuple[int, int]) -> None:
+    sums = ", ".join(f"SUM({name})" for name in SUMS)
+    _run(
+        connection,
+        _text(
+            connection,
+            f"INSERT INTO rollup_cells (level, start, key, {', '.join(SUMS)}) "  # noqa: S608
+            f"SELECT {level}, start - start % {level}, key, {sums} FROM rollup_cells "
+            "WHERE level = ? AND start >= ? AND start < ? "
+            f"GROUP BY start - start % {level}, key",
+        ),
+        [(finer, *span)],
+    )
+
+
+def _sum_sessions(connection: Connection, finer: int, level: int, span: tuple[int, int]) -> None:
+    sums = ", ".join(f"SUM({name})" for name in SESSION_SUMS)
+    _run(
+        connection,
+        _text(
+            connection,
+            "INSERT INTO rollup_sessions (level, start, session_key, key, session, "  # noqa: S608
+            f"first_at, last_at, {', '.join(SESSION_SUMS)}) "
+            f"SELECT {level}, start - start % {level}, session_key, key, MAX(session), "
+            f"MIN(first_at), MAX(last_at), {sums} FROM rollup_sessions "
+            "WHERE level = ? AND start >= ? AND start < ? "
+            f"GROUP BY start - start % {level}, session_key, key",
+        ),
+        [(finer, *span)],
+    )
+
+
+def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, int]) -> None:
+    """Also leaves the finer ones as short as they can be."""
+    found = connection.exec_driver_sql(
+        _text(
+            connection,
+            "SELECT start, key, ttft, duration FROM rollup_times "
+            "WHERE level = ? AND start >= ? AND start < ?",
+        ),
+        (finer, *span),
+    ).all()
+    parts: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
+    shorter = []
+    for start, key, *stored in found:
+        short = tuple(stored_counts(read_counts(bytes(times))) for times in stored)
+        if any(len(new) < len(old) for new, old in zip(short, stored, strict=True)):
+            shorter.append((*short, finer, start, key))
+        parts[start_of(level, start), key].append((short[0], short[1]))
+    _run(connection, _text(connection, _SHORTEN), shorter)
+    _run(
+        connection,
+        _upsert_times(connection),
+        [
+            (
+                level,
+                start,
+                key,
+                *(stored_counts(read_counts(b"".join(s))) for s in zip(*some, strict=True)),
+            )
+            for (start, key), some in sorted(parts.items())
+        ],
+    )
+
+
+_SHORTEN = (
+    "UPDATE rollup_times SET ttft = ?, duration = ? WHERE level = ? AND start = ? AND key = ?"
+)
+
+
+def _tidy_times(connection: Connection, place: tuple[int, int, int]) -> None:
+    where = "WHERE level = ? AND start = ? AND key = ?"
+    found = connection.exec_driver_sql(
+        _text(connection, f"SELECT ttft, duration FROM rollup_times {where}"),  # noqa: S608
+        place,
+    ).one_or_none()
+    if found is None:
+        return
+    short = [stored_counts(read_counts(bytes(times))) for times in found]
+    if any(short):
+        _run(connection, _text(connection, _SHORTEN), [(*short, *place)])
+    else:
+        _run(connection, _text(connection, f"DELETE FROM rollup_times {where}"), [place])  # noqa: S608
+
+
+def _text(connection: Connection, statement: str) -> str:
+    """SQL with ``?`` for values, as this database's driver wants it."""
+    if connection.dialect.paramstyle == "qmark":
+        return statement
+    return statement.replace("%", "%%").replace("?", "%s")
+
+
+def _run(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    if rows:
+        connection.exec_driver_sql(statement, list(rows))

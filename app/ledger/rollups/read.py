@@ -1,0 +1,213 @@
+"""Figures of a filter from the rollups, as far as they know what it asks for, else from the rows.
+
+The figures are the same either way; which filters are served by what, docs/ledger.md tells.
+All functions read several times and want one snapshot: ``database.reading``.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    Table,
+    and_,
+    cast,
+    func,
+    select,
+)
+
+from app.ledger import cells as row_cells
+from app.ledger.cells import Cell
+from app.ledger.conditions import dimensions_of, generation, time_column, where
+from app.ledger.filters import Filter
+from app.ledger.models import turns
+from app.ledger.rollups import plan as plans
+from app.ledger.rollups import state as states
+from app.ledger.rollups import tables
+from app.ledger.rollups.contribution import LEVELS, SUMS
+from app.ledger.rollups.distribution import Distribution
+from app.ledger.rollups.plan import Plan
+
+c = turns.c
+CELLS = frozenset(
+    {
+        "model",
+        "upstream",
+        "tenant",
+        "client",
+        "mode",
+        "reason",
+        "eligible",
+        "status",
+        "kind",
+        "source",
+        "cache",
+    }
+)
+"""The dimensions by which cells are told apart."""
+TIMES = CELLS - {"reason", "eligible", "status"}
+SESSIONS = frozenset({"model", "upstream", "tenant", "client", "source"})
+
+FEW = 4
+"""Up to so many spans are asked for each by itself, more as a list of starts."""
+
+
+def serves(view: Filter, known: frozenset[str]) -> bool:
+    """Whether rollups that tell these dimensions apart know what a filter asks for."""
+    return view.by == "started" and view.q is None and {*view.include, *view.exclude} <= known
+
+
+def planned(
+    connection: Connection,
+    view: Filter,
+    edges: Sequence[int],
+    known: frozenset[str],
+    levels: Sequence[int],
+) -> Plan:
+    """Where the figures of a filter come from."""
+    if not serves(view, known):
+        return plans.only_rows(view.start, view.end, edges)
+    state = states.read(connection)
+    if state.missing:
+        return plans.only_rows(view.start, view.end, edges)
+    return plans.plan(view.start, view.end, edges, levels, state)
+
+
+def cells(connection: Connection, view: Filter, edges: Sequence[int]) -> list[tuple[int, Cell]]:
+    """Cells by number of the bucket between two edges; one bucket may have several alike."""
+    made = planned(connection, view, edges, CELLS, LEVELS)
+    found: list[tuple[int, Cell]] = []
+    if made.rows:
+        grid = Grid.of(time_column(view.by), made.edges)
+        by = [grid.field.label("cell_grid")]
+        rows = row_cells.read_cells(connection, view, by=by, within=made.rows)
+        found += [(grid.bucket(field), cell) for (field,), cell in rows]
+    grid = Grid.of(tables.cells.c.start, made.edges)
+    for query in _cell_queries(view, made, grid):
+        found += [
+            (grid.bucket(field), Cell(*key, *map(int, sums)))
+            for field, key, sums in _parts(connection, query)
+        ]
+    return found
+
+
+def _parts(
+    connection: Connection, query: Select[Any]
+) -> Iterable[tuple[int, tuple[Any, ...], tuple[Any, ...]]]:
+    kinds = {
+        row[0]: (row[1], row[2], row[3], row[4], bool(row[5]), row[6])
+        for row in connection.execute(_SHAPES)
+    }
+    for field, shape, *sums in connection.execute(query):
+        yield field, kinds[shape], tuple(sums)
+
+
+_k = tables.keys.c
+_SHAPES = select(_k.shape, _k.kind, _k.status, _k.mode, _k.reason, _k.eligible, _k.cache)
+
+
+def _cell_queries(view: Filter, made: Plan, grid: Grid) -> Iterable[Select[Any]]:
+    s = tables.cells.c
+    field = grid.field.label("cell_grid")
+    sums = [cast(func.sum(s[name]), BigInteger) for name in SUMS]
+    for within in in_stretches(tables.cells, made):
+        yield (
+            select(field, _k.shape, *sums)
+            .join_from(tables.cells, tables.keys, s.key == _k.id)
+            .where(within, *dimensions_of(view, key_column))
+            .group_by("cell_grid", _k.shape)
+        )
+
+
+def ttft(
+    connection: Connection, view: Filter, edges: Sequence[int]
+) -> list[dict[str | None, Distribution]]:
+    """Times to first token of generation turns by mode, for each bucket between two edges."""
+    made = planned(connection, view, edges, TIMES, LEVELS)
+    samples: dict[tuple[int, str | None], list[float]] = defaultdict(list)
+    if made.rows:
+        time = time_column(view.by)
+        query = select(time, c.mode, c.ttft_ms).where(
+            where(view, made.rows), generation, c.ttft_ms.is_not(None)
+        )
+        for instant, mode, sample in connection.execute(query):
+            samples[_bucket(made.edges, instant), mode].append(sample)
+    stored: dict[tuple[int, str | None], list[bytes]] = defaultdict(list)
+    t = tables.times.c
+    for within in in_stretches(tables.times, made):
+        found = (
+            select(t.start, _k.mode, t.ttft)
+            .join_from(tables.times, tables.keys, t.key == _k.id)
+            .where(within, *dimensions_of(view, key_column))
+        )
+        for start, mode, times in connection.execute(found):
+            stored[_bucket(made.edges, start), mode].append(times)
+    result: list[dict[str | None, Distribution]] = [{} for _ in made.edges[1:]]
+    for bucket, mode in {*samples, *stored}:
+        whole = Distribution.read(b"".join(stored.get((bucket, mode), ())))
+        whole.add(Distribution(samples.get((bucket, mode), ())))
+        if whole:
+            result[bucket][mode] = whole
+    return result
+
+
+def in_stretches(table: Table, made: Plan) -> Iterable[ColumnElement[bool]]:
+    """Conditions that select the stretches of a plan, each once."""
+    level, start = table.c.level, table.c.start
+    for length, spans in made.stretches.items():
+        if len(spans) <= FEW:
+            for first, end in spans:
+                yield and_(level == length, start >= first, start < end)
+        else:
+            starts = [at for first, end in spans for at in range(first, end, length)]
+            yield and_(level == length, start.in_(starts))
+
+
+def key_column(name: str) -> ColumnElement[Any]:
+    """The column of a dimension that keys tell apart."""
+    return _k[name]
+
+
+def _bucket(edges: Sequence[int], instant: int) -> int:
+    return min(max(bisect_right(edges, instant) - 1, 0), len(edges) - 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """A regular grid none of whose lines is crossed by an edge: grouping by it is one division,
+    and each of its fields lies in one bucket."""
+
+    field: ColumnElement[Any]
+    base: int
+    distance: int
+    edges: Sequence[int]
+
+    @classmethod
+    def of(cls, time: ColumnElement[int], edges: Sequence[int]) -> Grid:
+        """Its distance is the greatest that fits all edges but the outermost, which the window
+        cuts anyway."""
+        inner = edges[1:-1] or edges[:1]
+        distance = math.gcd(*(right - left for left, right in pairwise(inner))) or (
+            max(1, edges[-1] - edges[0])
+        )
+        # Begin a good deal before the first edge: division of negative numbers differs between
+        # databases, and stretches may begin before it.
+        base = inner[0] - (-(-(inner[0] - edges[0] + _SPARE) // distance)) * distance
+        return cls((time - base) // distance, base, distance, edges)
+
+    def bucket(self, field: int) -> int:
+        # Any instant of the field will do that is within the edges.
+        return _bucket(self.edges, max(self.base + field * self.distance, self.edges[0]))
+
+
+_SPARE = 1_440 * 60_000

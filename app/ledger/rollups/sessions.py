@@ -1,0 +1,151 @@
+"""The sessions of a filter: from hours and days of sessions, and from the rows at the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Select,
+    Subquery,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    select,
+    union,
+    union_all,
+)
+
+from app.ledger.cells import INCREMENTAL, known_usage
+from app.ledger.conditions import dimensions_of, generation, time_column, where
+from app.ledger.filters import Filter
+from app.ledger.models import turns
+from app.ledger.rollups import tables
+from app.ledger.rollups.contribution import SESSION_LEVELS, SESSION_SUMS
+from app.ledger.rollups.plan import Plan
+from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
+from engine.model import Reason, UsageState
+
+c, s = turns.c, tables.sessions.c
+
+
+class SessionSums(NamedTuple):
+    session_key: str
+    session: str | None
+    first_at: int
+    last_at: int
+    sums: tuple[int, ...]
+    """``SESSION_SUMS``."""
+
+
+def sums(connection: Connection, view: Filter, limit: int | None) -> list[SessionSums]:
+    """Those with the most rows first."""
+    parts = _parts(view, _plan(connection, view), SESSION_SUMS, ends=True)
+    query = (
+        select(
+            parts.c.session_key,
+            func.max(parts.c.session),
+            func.min(parts.c.first_at),
+            func.max(parts.c.last_at),
+            *(_sum(parts, name) for name in SESSION_SUMS),
+        )
+        .group_by(parts.c.session_key)
+        .order_by(_sum(parts, "turns").desc(), parts.c.session_key)
+        .limit(limit)
+    )
+    return [
+        SessionSums(key, name, first, last, tuple(figures))
+        for key, name, first, last, *figures in connection.execute(query)
+    ]
+
+
+def count(connection: Connection, view: Filter) -> int:
+    made = _plan(connection, view)
+    selects: list[Select[Any]] = [
+        select(s.session_key)
+        .join_from(tables.sessions, tables.keys, s.key == tables.keys.c.id)
+        .where(within, *dimensions_of(view, key_column))
+        for within in in_stretches(tables.sessions, made)
+    ]
+    if made.rows:
+        selects.append(select(c.session_key).where(where(view, made.rows)))
+    distinct = selects[0].distinct() if len(selects) == 1 else union(*selects)
+    return connection.execute(select(func.count()).select_from(distinct.subquery())).scalar_one()
+
+
+def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]]:
+    """Turns that were continued, turns of known mode, and how many sessions have just these."""
+    parts = _parts(view, _plan(connection, view), ("incremental", "known"))
+    each = (
+        select(_sum(parts, "incremental").label("part"), _sum(parts, "known").label("whole"))
+        .group_by(parts.c.session_key)
+        .subquery()
+    )
+    query = select(each.c.part, each.c.whole, func.count()).group_by(each.c.part, each.c.whole)
+    return [(part, whole, number) for part, whole, number in connection.execute(query)]
+
+
+def _plan(connection: Connection, view: Filter) -> Plan:
+    return planned(connection, view, (), SESSIONS, SESSION_LEVELS)
+
+
+def _sum(parts: Subquery, name: str) -> ColumnElement[int]:
+    return cast(func.sum(parts.c[name]), BigInteger)
+
+
+def _parts(view: Filter, made: Plan, names: Sequence[str], *, ends: bool = False) -> Subquery:
+    """Stretches and rows, one below the other; of each session there may be many."""
+    selects: list[Select[Any]] = []
+    for within in in_stretches(tables.sessions, made):
+        columns = [s.session, s.first_at, s.last_at] if ends else []
+        selects.append(
+            select(s.session_key, *columns, *(s[name] for name in names))
+            .join_from(tables.sessions, tables.keys, s.key == tables.keys.c.id)
+            .where(within, *dimensions_of(view, key_column))
+        )
+    if made.rows:
+        time = time_column(view.by)
+        of_row = [c.session, time.label("first_at"), time.label("last_at")] if ends else []
+        selects.append(
+            select(c.session_key, *of_row, *(_OF_ROW[name].label(name) for name in names)).where(
+                where(view, made.rows)
+            )
+        )
+    return union_all(*selects).subquery()
+
+
+def _one(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return case((condition, 1), else_=0)
+
+
+def _amount(column: ColumnElement[Any], condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return case((condition, func.coalesce(column, 0)), else_=0)
+
+
+_known = and_(generation, c.mode.is_not(None))
+_incremental = and_(_known, c.mode.in_(sorted(INCREMENTAL)))
+_eligible = and_(_known, c.eligible)
+_usage = and_(generation, known_usage)
+_OF_ROW: dict[str, ColumnElement[int]] = {
+    "turns": literal(1),
+    "generation": _one(generation),
+    "known": _one(_known),
+    "incremental": _one(_incremental),
+    "eligible": _one(_eligible),
+    "breaks": _one(and_(_eligible, c.mode.not_in(sorted(INCREMENTAL)))),
+    "mismatches": _one(and_(_eligible, c.reason == Reason.PREFIX_MISMATCH.value)),
+    "usage_turns": _one(_usage),
+    "inconsistent": _one(and_(_usage, c.usage_state == UsageState.INCONSISTENT.value)),
+    "input": _amount(c.input_tokens, _usage),
+    "cached": _amount(c.cached_tokens, _usage),
+    "write_turns": _one(and_(_usage, c.cache_write_tokens.is_not(None))),
+    "cache_write": _amount(c.cache_write_tokens, _usage),
+    "output": _amount(c.output_tokens, generation),
+    "reasoning": _amount(c.reasoning_tokens, generation),
+}
+"""What one row adds to ``SESSION_SUMS``; as ``contribution`` says in Python."""

@@ -1,0 +1,111 @@
+"""The tables of the rollups. A stretch is a level (its length in milliseconds) and a start."""
+
+from __future__ import annotations
+
+from sqlalchemy import BigInteger, LargeBinary, Table
+from sqlalchemy.orm import Mapped, mapped_column
+
+from app.ledger.models import Base
+
+
+def _key() -> Mapped[int]:
+    return mapped_column(BigInteger(), primary_key=True, autoincrement=False)
+
+
+def _sum() -> Mapped[int]:
+    return mapped_column(BigInteger())
+
+
+class RollupKey(Base):
+    """One combination of what is told apart; ``contribution.Key``."""
+
+    __tablename__ = "rollup_keys"
+
+    id: Mapped[int] = _key()
+    """A digest of the rest, so that all processes know it without asking."""
+    shape: Mapped[int] = mapped_column(BigInteger())
+    """Equal for keys that are equal from ``kind`` on: those that make one ``cells.Cell``."""
+    source: Mapped[str]
+    tenant: Mapped[str]
+    upstream: Mapped[str]
+    model: Mapped[str | None]
+    client: Mapped[str | None]
+    kind: Mapped[str]
+    mode: Mapped[str | None]
+    reason: Mapped[str | None]
+    eligible: Mapped[bool]
+    status: Mapped[str]
+    cache: Mapped[str]
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
+class RollupCell(Base):
+    """The sums of ``cells.Cell`` of one stretch and key."""
+
+    __tablename__ = "rollup_cells"
+
+    level: Mapped[int] = _key()
+    start: Mapped[int] = _key()
+    key: Mapped[int] = _key()
+    turns: Mapped[int] = _sum()
+    usage_turns: Mapped[int] = _sum()
+    inconsistent: Mapped[int] = _sum()
+    input: Mapped[int] = _sum()
+    cached: Mapped[int] = _sum()
+    write_turns: Mapped[int] = _sum()
+    cache_write: Mapped[int] = _sum()
+    output: Mapped[int] = _sum()
+    reasoning: Mapped[int] = _sum()
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
+class RollupTime(Base):
+    """Times of generations of one stretch and key; ``distribution`` says how they are stored."""
+
+    __tablename__ = "rollup_times"
+
+    level: Mapped[int] = _key()
+    start: Mapped[int] = _key()
+    key: Mapped[int] = _key()
+    ttft: Mapped[bytes] = mapped_column(LargeBinary())
+    duration: Mapped[bytes] = mapped_column(LargeBinary())
+
+
+class RollupSession(Base):
+    """One session in one stretch: all rows, and its generations that came to their end."""
+
+    __tablename__ = "rollup_sessions"
+
+    level: Mapped[int] = _key()
+    start: Mapped[int] = _key()
+    session_key: Mapped[str] = mapped_column(primary_key=True)
+    key: Mapped[int] = _key()
+    session: Mapped[str | None]
+    """The greatest of the names it went by."""
+    first_at: Mapped[int] = mapped_column(BigInteger())
+    last_at: Mapped[int] = mapped_column(BigInteger())
+    turns: Mapped[int] = _sum()
+    generation: Mapped[int] = _sum()
+    known: Mapped[int] = _sum()
+    incremental: Mapped[int] = _sum()
+    eligible: Mapped[int] = _sum()
+    breaks: Mapped[int] = _sum()
+    mismatches: Mapped[int] = _sum()
+    usage_turns: Mapped[int] = _sum()
+    inconsistent: Mapped[int] = _sum()
+    input: Mapped[int] = _sum()
+    cached: Mapped[int] = _sum()
+    write_turns: Mapped[int] = _sum()
+    cache_write: Mapped[int] = _sum()
+    output: Mapped[int] = _sum()
+    reasoning: Mapped[int] = _sum()
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
+keys: Table = Base.metadata.tables["rollup_keys"]
+cells: Table = Base.metadata.tables["rollup_cells"]
+times: Table = Base.metadata.tables["rollup_times"]
+sessions: Table = Base.metadata.tables["rollup_sessions"]
