@@ -18,7 +18,7 @@ from app.ledger.rows import COLUMNS, TurnRow
 _values = attrgetter(*COLUMNS)
 _COST = COLUMNS.index("cost_usd")
 _NAMES = ", ".join(COLUMNS)
-_COPY_FROM = 25
+_COPY_FROM = 10
 """Rows from which on PostgreSQL takes them faster by way of a table of their own."""
 
 
@@ -55,9 +55,13 @@ def _insert_on_postgresql(connection: Connection, rows: Sequence[TurnRow]) -> li
     cursor: Any = connection.connection.cursor()
     with _translated(connection), contextlib.closing(cursor):
         if len(rows) < _COPY_FROM:
+            # One by one: the driver's executemany quotes values in the log when one is refused.
             statement = f"{_insert('%s')} RETURNING turn_id"
-            cursor.executemany(statement, [_driver_values(row) for row in rows], returning=True)
-            return [turn_id for _ in cursor.results() for (turn_id,) in cursor]
+            return [
+                turn_id
+                for row in rows
+                for (turn_id,) in cursor.execute(statement, _driver_values(row))
+            ]
         cursor.execute(_INCOMING)
         with cursor.copy(f"COPY incoming_turns ({_NAMES}) FROM STDIN") as copy:
             for row in rows:

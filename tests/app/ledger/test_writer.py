@@ -19,6 +19,9 @@ from tests.support.clock import START, ManualClock
 from tests.support.ledger import everything
 from tests.support.rows import START_MS, make_begun, make_row, unknown_usage
 
+faults_of_sqlite = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+"""What its driver raises; test_writer_postgresql takes a real server away."""
+
 
 @pytest.fixture
 def make_writer(engine: Engine):
@@ -159,6 +162,7 @@ def test_a_listener_that_fails_stops_nothing(engine: Engine, make_writer, caplog
     assert "secret words" not in caplog.text
 
 
+@faults_of_sqlite
 @pytest.mark.parametrize(
     "error",
     [
@@ -183,6 +187,7 @@ def test_a_database_that_refuses_is_tried_again_until_it_takes_the_rows(
     assert writer.state().failures >= 1
 
 
+@faults_of_sqlite
 def test_recording_does_not_wait_for_a_database_that_hangs(engine: Engine, make_writer):
     gate = threading.Event()
     reached = threading.Event()
@@ -204,9 +209,9 @@ def test_recording_does_not_wait_for_a_database_that_hangs(engine: Engine, make_
     assert 3 == len(stored(engine))
 
 
-def test_a_lock_held_by_another_connection_is_waited_for(engine: Engine, make_writer):
+def test_a_lock_held_by_another_connection_is_waited_for(engine: Engine, make_writer, backend: str):
     holder = open_engine(engine.url).connect()
-    holder.execute(text("DELETE FROM turns"))
+    holder.execute(text("LOCK turns" if backend == "postgresql" else "DELETE FROM turns"))
     writer = make_writer()
     writer.record(make_row())
     assert not writer.flush(timeout=0.05)
@@ -245,6 +250,7 @@ def test_closing_writes_what_waits(engine: Engine, make_writer):
     assert 1_200 == len(stored(engine))
 
 
+@faults_of_sqlite
 def test_closing_gives_up_on_a_dead_database_and_counts_the_loss(
     engine: Engine, make_writer, caplog
 ):
@@ -329,6 +335,7 @@ def journals(tmp_path):
         journal.close()
 
 
+@faults_of_sqlite
 def test_rows_that_a_writer_could_not_write_are_written_by_the_next_process(
     engine: Engine, make_writer, journals
 ):
@@ -357,6 +364,7 @@ def test_a_turn_that_had_begun_when_its_process_ended_becomes_an_error(
     ]
 
 
+@faults_of_sqlite
 def test_more_rows_than_fit_in_memory_wait_on_disk_and_keep_their_order(
     engine: Engine, make_writer, journals
 ):
@@ -373,6 +381,7 @@ def test_more_rows_than_fit_in_memory_wait_on_disk_and_keep_their_order(
     assert (0, 0) == (writer.state().queued, writer.state().on_disk)
 
 
+@faults_of_sqlite
 def test_beyond_memory_and_disk_rows_are_dropped_and_counted(engine: Engine, make_writer, journals):
     writer = make_writer(journal=journals(limit=4_000), capacity=3)
     with refusing(engine, locked):
