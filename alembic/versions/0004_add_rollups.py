@@ -47,17 +47,19 @@ def upgrade() -> None:
     )
     op.create_table(
         "rollup_cells",
+        *_numbers("detail", autoincrement=False),
         *_place(),
         *_numbers("turns", *SUMS),
-        sa.PrimaryKeyConstraint("level", "start", "key", name=op.f("pk_rollup_cells")),
+        sa.PrimaryKeyConstraint("detail", "level", "start", "key", name=op.f("pk_rollup_cells")),
         sqlite_with_rowid=False,
     )
     op.create_table(
         "rollup_times",
+        *_numbers("detail", autoincrement=False),
         *_place(),
         sa.Column("ttft", sa.LargeBinary(), nullable=False),
         sa.Column("duration", sa.LargeBinary(), nullable=False),
-        sa.PrimaryKeyConstraint("level", "start", "key", name=op.f("pk_rollup_times")),
+        sa.PrimaryKeyConstraint("detail", "level", "start", "key", name=op.f("pk_rollup_times")),
     )
     level, start, key = _place()
     op.create_table(

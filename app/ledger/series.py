@@ -28,7 +28,7 @@ from app.ledger.rollups.sessions import SessionSums
 def modes(engine: Engine, view: Filter, edges: Sequence[int]) -> tuple[dict[str | None, int], ...]:
     """Generation turns by mode; None is an unknown mode."""
     result = []
-    for cells in _bucketed(engine, view, edges):
+    for cells in _bucketed(engine, view, edges, read.MODES):
         counts: Counter[str | None] = Counter()
         for cell in cells:
             if cell.generation:
@@ -38,11 +38,11 @@ def modes(engine: Engine, view: Filter, edges: Sequence[int]) -> tuple[dict[str 
 
 
 def continuity(engine: Engine, view: Filter, edges: Sequence[int]) -> tuple[Continuity, ...]:
-    return tuple(Continuity.of(cells) for cells in _bucketed(engine, view, edges))
+    return tuple(Continuity.of(cells) for cells in _bucketed(engine, view, edges, read.CONTINUITY))
 
 
 def tokens(engine: Engine, view: Filter, edges: Sequence[int]) -> tuple[TokenTotals, ...]:
-    return tuple(TokenTotals.of(cells) for cells in _bucketed(engine, view, edges))
+    return tuple(TokenTotals.of(cells) for cells in _bucketed(engine, view, edges, read.TOKENS))
 
 
 def ttft(
@@ -107,13 +107,15 @@ def _totals(found: SessionSums) -> SessionTotals:
     )
 
 
-def _bucketed(engine: Engine, view: Filter, edges: Sequence[int]) -> list[list[Cell]]:
+def _bucketed(
+    engine: Engine, view: Filter, edges: Sequence[int], fold: read.Fold
+) -> list[list[Cell]]:
     buckets: list[list[Cell]] = [[] for _ in edges[1:]]
     held = _clip(view, edges)
     if held is None:
         return buckets
     with reading(engine) as connection:
-        for bucket, cell in read.cells(connection, held, edges):
+        for bucket, cell in read.cells(connection, held, edges, fold):
             buckets[bucket].append(cell)
     return buckets
 

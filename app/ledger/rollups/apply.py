@@ -8,9 +8,9 @@ the next hour comes; rows that come later than that are added at every level.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Sequence
-from operator import add as add_numbers
+from operator import add as plus
 from typing import Any
 
 from sqlalchemy import Connection
@@ -24,16 +24,17 @@ from app.ledger.rollups.contribution import (
     QUARTER,
     SESSION_SUMS,
     SUMS,
-    CellAt,
     Contributions,
     Key,
     SessionAt,
+    add_counts,
     facts_of,
     start_of,
 )
 from app.ledger.rollups.distribution import read_counts, stored_counts
 from app.ledger.rollups.state import RollupState
 
+DETAILS = (0, 1)
 GRACE = 10 * MINUTE
 """An hour is summed up this long after its end: turns are written when they end, and most that
 began within it have ended by then."""
@@ -72,9 +73,10 @@ def tidy(connection: Connection, made: Contributions, state: RollupState) -> Non
         connection,
         _text(
             connection,
-            "DELETE FROM rollup_cells WHERE level = ? AND start = ? AND key = ? AND turns = 0",
+            "DELETE FROM rollup_cells WHERE detail = ? AND level = ? AND start = ? AND key = ? "
+            "AND turns = 0",
         ),
-        [row[:3] for row in _cell_rows(made, state)],
+        [_place(row) for row in _cell_rows(made, state)],
     )
     for row in _time_rows(made, state):
         _tidy_times(connection, _place(row))
@@ -93,12 +95,9 @@ def tidy(connection: Connection, made: Contributions, state: RollupState) -> Non
 
 
 def _put_keys(connection: Connection, made: Contributions) -> None:
-    found = {facts_of(key).id: key for _, key in made.cells}
-    for _, key in made.times:
-        found[facts_of(key).id] = key
+    found = {facts_of(key).id: key for _, key in (*made.cells(), *made.times())}
     for _, _, key in made.sessions:
         found[facts_of(key).id] = key
-    rows = [(number, facts_of(key).shape, *key) for number, key in sorted(found.items())]
     columns = ("id", "shape", *Key._fields)
     marks = ", ".join("?" * len(columns))
     _run(
@@ -108,22 +107,23 @@ def _put_keys(connection: Connection, made: Contributions) -> None:
             f"INSERT INTO rollup_keys ({', '.join(columns)}) VALUES ({marks}) "  # noqa: S608
             "ON CONFLICT (id) DO NOTHING",
         ),
-        rows,
+        [(number, facts_of(key).shape, *key) for number, key in sorted(found.items())],
     )
 
 
 def _cell_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
-    levels = {QUARTER: made.cells}
+    quarters = made.cells()
+    levels = {QUARTER: quarters}
     for level in (HOUR, BLOCK):
         until = state.whole_until(level)
         coarse = levels[level] = {}
-        for (start, key), sums in made.cells.items():
+        for (start, key), sums in quarters.items():
             if start < until:
                 at = (start_of(level, start), key)
                 known = coarse.get(at)
-                coarse[at] = sums if known is None else list(map(add_numbers, known, sums))
+                coarse[at] = sums if known is None else tuple(map(plus, known, sums))
     rows = [
-        (level, start, facts_of(key).id, *sums)
+        (*_at(level, start, key), *sums)
         for level, cells in levels.items()
         for (start, key), sums in cells.items()
     ]
@@ -132,24 +132,22 @@ def _cell_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]
 
 
 def _time_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
-    rows = [
-        (QUARTER, start, facts_of(key).id, stored_counts(ttft), stored_counts(duration))
-        for (start, key), (ttft, duration) in made.times.items()
-    ]
+    quarters = made.times()
+    levels = {QUARTER: quarters}
     for level in (HOUR, BLOCK):
         until = state.whole_until(level)
-        coarse: dict[CellAt, tuple[Counter[int], Counter[int]]] = defaultdict(
-            lambda: (Counter(), Counter())
-        )
-        for (start, key), counts in made.times.items():
+        coarse = levels[level] = {}
+        for (start, key), counts in quarters.items():
             if start < until:
-                for whole, part in zip(coarse[start_of(level, start), key], counts, strict=True):
-                    for bucket, count in part.items():
-                        whole[bucket] += count
-        rows += [
-            (level, start, facts_of(key).id, stored_counts(ttft), stored_counts(duration))
-            for (start, key), (ttft, duration) in coarse.items()
-        ]
+                at = (start_of(level, start), key)
+                if at not in coarse:
+                    coarse[at] = ({}, {})
+                add_counts(coarse[at], counts)
+    rows = [
+        (*_at(level, start, key), stored_counts(ttft), stored_counts(duration))
+        for level, times in levels.items()
+        for (start, key), (ttft, duration) in times.items()
+    ]
     rows.sort(key=_place)
     return rows
 
@@ -183,8 +181,13 @@ def _ends(made: Contributions, at: SessionAt) -> tuple[str | None, int, int]:
     return name, first, last
 
 
-def _place(row: tuple[Any, ...]) -> tuple[int, int, int]:
-    return row[:3]
+def _at(level: int, start: int, key: Key) -> tuple[int, int, int, int]:
+    facts = facts_of(key)
+    return facts.detail, level, start, facts.id
+
+
+def _place(row: tuple[Any, ...]) -> tuple[int, int, int, int]:
+    return row[:4]
 
 
 # SQL
@@ -192,12 +195,12 @@ def _place(row: tuple[Any, ...]) -> tuple[int, int, int]:
 
 def _upsert_cells(connection: Connection) -> str:
     adds = ", ".join(f"{name} = rollup_cells.{name} + excluded.{name}" for name in SUMS)
-    columns = ("level", "start", "key", *SUMS)
+    columns = ("detail", "level", "start", "key", *SUMS)
     return _text(
         connection,
         f"INSERT INTO rollup_cells ({', '.join(columns)}) "  # noqa: S608  (our names)
         f"VALUES ({', '.join('?' * len(columns))}) "
-        f"ON CONFLICT (level, start, key) DO UPDATE SET {adds}",
+        f"ON CONFLICT (detail, level, start, key) DO UPDATE SET {adds}",
     )
 
 
@@ -205,9 +208,9 @@ def _upsert_times(connection: Connection) -> str:
     adds = ", ".join(f"{name} = {_appended(connection, name)}" for name in ("ttft", "duration"))
     return _text(
         connection,
-        "INSERT INTO rollup_times (level, start, key, ttft, duration) "  # noqa: S608
-        "VALUES (?, ?, ?, ?, ?) "
-        f"ON CONFLICT (level, start, key) DO UPDATE SET {adds}",
+        "INSERT INTO rollup_times (detail, level, start, key, ttft, duration) "  # noqa: S608
+        "VALUES (?, ?, ?, ?, ?, ?) "
+        f"ON CONFLICT (detail, level, start, key) DO UPDATE SET {adds}",
     )
 
 
@@ -247,12 +250,12 @@ def _sum_cells(connection: Connection, finer: int, level: int, span: tuple[int, 
         connection,
         _text(
             connection,
-            f"INSERT INTO rollup_cells (level, start, key, {', '.join(SUMS)}) "  # noqa: S608
-            f"SELECT {level}, start - start % {level}, key, {sums} FROM rollup_cells "
-            "WHERE level = ? AND start >= ? AND start < ? "
-            f"GROUP BY start - start % {level}, key",
+            f"INSERT INTO rollup_cells (detail, level, start, key, {', '.join(SUMS)}) "  # noqa: S608
+            f"SELECT detail, {level}, start - start % {level}, key, {sums} FROM rollup_cells "
+            "WHERE detail = ? AND level = ? AND start >= ? AND start < ? "
+            f"GROUP BY detail, start - start % {level}, key",
         ),
-        [(finer, *span)],
+        [(detail, finer, *span) for detail in DETAILS],
     )
 
 
@@ -278,41 +281,43 @@ def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, 
     found = connection.exec_driver_sql(
         _text(
             connection,
-            "SELECT start, key, ttft, duration FROM rollup_times "
-            "WHERE level = ? AND start >= ? AND start < ?",
+            "SELECT detail, start, key, ttft, duration FROM rollup_times "
+            "WHERE detail IN (0, 1) AND level = ? AND start >= ? AND start < ?",
         ),
         (finer, *span),
     ).all()
-    parts: dict[tuple[int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
+    parts: dict[tuple[int, int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     shorter = []
-    for start, key, *stored in found:
+    for detail, start, key, *stored in found:
         short = tuple(stored_counts(read_counts(bytes(times))) for times in stored)
         if any(len(new) < len(old) for new, old in zip(short, stored, strict=True)):
-            shorter.append((*short, finer, start, key))
-        parts[start_of(level, start), key].append((short[0], short[1]))
+            shorter.append((*short, detail, finer, start, key))
+        parts[detail, start_of(level, start), key].append((short[0], short[1]))
     _run(connection, _text(connection, _SHORTEN), shorter)
     _run(
         connection,
         _upsert_times(connection),
         [
             (
+                detail,
                 level,
                 start,
                 key,
                 *(stored_counts(read_counts(b"".join(s))) for s in zip(*some, strict=True)),
             )
-            for (start, key), some in sorted(parts.items())
+            for (detail, start, key), some in sorted(parts.items())
         ],
     )
 
 
 _SHORTEN = (
-    "UPDATE rollup_times SET ttft = ?, duration = ? WHERE level = ? AND start = ? AND key = ?"
+    "UPDATE rollup_times SET ttft = ?, duration = ? "
+    "WHERE detail = ? AND level = ? AND start = ? AND key = ?"
 )
 
 
-def _tidy_times(connection: Connection, place: tuple[int, int, int]) -> None:
-    where = "WHERE level = ? AND start = ? AND key = ?"
+def _tidy_times(connection: Connection, place: tuple[int, int, int, int]) -> None:
+    where = "WHERE detail = ? AND level = ? AND start = ? AND key = ?"
     found = connection.exec_driver_sql(
         _text(connection, f"SELECT ttft, duration FROM rollup_times {where}"),  # noqa: S608
         place,

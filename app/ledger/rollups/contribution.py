@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import add, sub
 from typing import Any, NamedTuple
 
 from app.ledger.cells import Cell, Continuity
@@ -46,6 +46,15 @@ class Key(NamedTuple):
     status: str
     cache: str
 
+    @property
+    def detail(self) -> int:
+        """Whether it tells apart whose rows they are; ``tables``."""
+        return 0 if self.source == ANY else 1
+
+    def of_all(self) -> Key:
+        """Not told apart by whose rows they are."""
+        return Key(ANY, ANY, ANY, ANY, ANY, *self[5:])
+
     def of_times(self) -> Key:
         """The key of the distributions, which are of generations that came to their end."""
         return self._replace(kind=Kind.GENERATION.value, reason=ANY, eligible=False, status=ANY)
@@ -62,7 +71,10 @@ class Facts(NamedTuple):
     generation: bool
     counts: tuple[int, ...]
     """One turn's part in ``Continuity``."""
+    detail: int
+    all: Key
     times: Key
+    all_times: Key
     session: Key
 
 
@@ -85,39 +97,61 @@ SESSION_SUMS = ("turns", *COUNTS, *SUMS[1:])
 
 CellAt = tuple[int, Key]
 SessionAt = tuple[int, str, Key]
+Counts = dict[int, int]
+"""How many samples are in each bucket of a distribution."""
 
 
 class Contributions:
     """What rows add together; by start of the stretch, in milliseconds since 1970, and key."""
 
-    __slots__ = ("cells", "session_ends", "sessions", "times")
+    __slots__ = ("_cells", "_times", "session_ends", "sessions")
 
     def __init__(self) -> None:
-        self.cells: dict[CellAt, list[int]] = {}
-        """``SUMS`` of quarters."""
-        self.times: dict[CellAt, tuple[Counter[int], Counter[int]]] = {}
-        """Of quarters: how many samples of ttft and duration are in each bucket."""
-        self.sessions: dict[SessionAt, list[int]] = {}
+        self._cells: dict[CellAt, Sequence[int]] = {}
+        self._times: dict[CellAt, tuple[Counts, Counts]] = {}
+        self.sessions: dict[SessionAt, Sequence[int]] = {}
         """``SESSION_SUMS`` of hours of sessions."""
         self.session_ends: dict[SessionAt, tuple[int, int, str | None]] = {}
         """First and last start of rows that were added, and the greatest name."""
 
+    def cells(self) -> dict[CellAt, Sequence[int]]:
+        """``SUMS`` of quarters, in both details."""
+        both = dict(self._cells)
+        for (start, key), sums in self._cells.items():
+            at = (start, facts_of(key).all)
+            known = both.get(at)
+            both[at] = sums if known is None else tuple(map(add, known, sums))
+        return both
+
+    def times(self) -> dict[CellAt, tuple[Counts, Counts]]:
+        """Of quarters, in both details: ttft and duration."""
+        both = dict(self._times)
+        for (start, key), counts in self._times.items():
+            at = (start, facts_of(key).all_times)
+            if at not in both:
+                both[at] = ({}, {})
+            add_counts(both[at], counts)
+        return both
+
     def add(self, rows: Iterable[TurnRow], sign: int = 1) -> None:
         """Add the rows; with ``sign`` -1, take away what they added before."""
+        plus = add if sign > 0 else sub
         for row in rows:
             key = key_of(row)
             facts = facts_of(key)
             started_at = row.started_at
             quarter = started_at - started_at % QUARTER
             sums = sums_of(row)
-            _add(self.cells, (quarter, key), sums, sign)
+            cell = (quarter, key)
+            self._cells[cell] = tuple(map(plus, self._cells.get(cell, _NONE), sums))
+            at = (started_at - started_at % HOUR, row.session_key, facts.session)
+            known = self.sessions.get(at, _NO_SESSION)
             if facts.generation:
                 self._add_times(row, (quarter, facts.times), sign)
                 amounts = (1, *facts.counts, *sums[1:])
+                self.sessions[at] = tuple(map(plus, known, amounts))
             else:
-                amounts = _ONLY_A_TURN
-            at = (started_at - started_at % HOUR, row.session_key, facts.session)
-            _add(self.sessions, at, amounts, sign)
+                self.sessions[at] = (known[0] + sign, *known[1:])
             if sign > 0:
                 self._widen(at, started_at, row.session)
 
@@ -125,13 +159,13 @@ class Contributions:
         ttft, duration = row.ttft_ms, row.duration_ms
         if ttft is None and duration is None:
             return
-        times = self.times.get(at)
+        times = self._times.get(at)
         if times is None:
-            times = self.times[at] = (Counter(), Counter())
-        if ttft is not None:
-            times[0][bucket_of(ttft)] += sign
-        if duration is not None:
-            times[1][bucket_of(duration)] += sign
+            times = self._times[at] = ({}, {})
+        for counts, sample in zip(times, (ttft, duration), strict=True):
+            if sample is not None:
+                bucket = bucket_of(sample)
+                counts[bucket] = counts.get(bucket, 0) + sign
 
     def _widen(self, at: SessionAt, instant: int, name: str | None) -> None:
         ends = self.session_ends.get(at)
@@ -146,17 +180,15 @@ class Contributions:
         )
 
 
-_ONLY_A_TURN = (1, *(0 for _ in SESSION_SUMS[1:]))
+_NONE = (0,) * len(SUMS)
+_NO_SESSION = (0,) * len(SESSION_SUMS)
 
 
-def _add(sums: dict[tuple, list[int]], at: tuple, amounts: tuple[int, ...], sign: int) -> None:  # type: ignore[type-arg]
-    known = sums.get(at)
-    if known is None:
-        sums[at] = list(amounts) if sign > 0 else [-amount for amount in amounts]
-    elif sign > 0:
-        sums[at] = [a + b for a, b in zip(known, amounts, strict=True)]
-    else:
-        sums[at] = [a - b for a, b in zip(known, amounts, strict=True)]
+def add_counts(whole: tuple[Counts, Counts], part: tuple[Counts, Counts]) -> None:
+    """Add the counts of ttft and duration to others."""
+    for into, counts in zip(whole, part, strict=True):
+        for bucket, count in counts.items():
+            into[bucket] = into.get(bucket, 0) + count
 
 
 def start_of(level: int, instant: int) -> int:
@@ -189,7 +221,10 @@ def facts_of(key: Key) -> Facts:
         shape=_digest(key[5:]),
         generation=one.generation,
         counts=tuple(getattr(counts, name) for name in COUNTS),
+        detail=key.detail,
+        all=key.of_all(),
         times=key.of_times(),
+        all_times=key.of_all().of_times()._replace(cache=ANY),
         session=key.of_session(),
     )
 

@@ -97,21 +97,31 @@ def bucket_of(sample: float) -> int:
     """The bucket of a time in milliseconds."""
     if sample <= _LEAST_MS:
         return 0
-    return min(_MOST, max(1, math.ceil(math.log(sample) / _PER_BUCKET)))
+    bucket = math.ceil(math.log(sample) / _PER_BUCKET) or 1
+    return min(_MOST, bucket)
 
 
 def stored_counts(counts: Mapping[int, int]) -> bytes:
     """Changes of counts by bucket, as they are stored; they may be below zero."""
-    entries = array(_ENTRY)
-    for bucket, count in sorted(counts.items()):
-        left = count
-        while left:
-            part = max(-_GREATEST, min(_GREATEST, left))
-            entries.append(bucket | (part & 0xFFFF) << 16)
-            left -= part
+    changes = [(bucket, count) for bucket, count in sorted(counts.items()) if count]
+    if any(not -_GREATEST <= count <= _GREATEST for _, count in changes):
+        changes = _cut(changes)
+    entries = array(_ENTRY, [bucket | (count & 0xFFFF) << 16 for bucket, count in changes])
     if sys.byteorder == "big":
         entries.byteswap()
     return entries.tobytes()
+
+
+def _cut(changes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """The same changes, in steps that can be stored."""
+    steps = []
+    for bucket, count in changes:
+        left = count
+        while left:
+            step = max(-_GREATEST, min(_GREATEST, left))
+            steps.append((bucket, step))
+            left -= step
+    return steps
 
 
 def read_counts(stored: bytes) -> Counter[int]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 
@@ -18,18 +18,26 @@ from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
+    Label,
     Select,
     Table,
     and_,
     cast,
+    false,
     func,
     select,
 )
 
 from app.ledger import cells as row_cells
 from app.ledger.cells import Cell
-from app.ledger.conditions import dimensions_of, generation, time_column, where
-from app.ledger.filters import Filter
+from app.ledger.conditions import (
+    SUCCEEDED,
+    dimensions_of,
+    generation,
+    time_column,
+    where,
+)
+from app.ledger.filters import UNKNOWN, Filter
 from app.ledger.models import turns
 from app.ledger.rollups import plan as plans
 from app.ledger.rollups import state as states
@@ -37,6 +45,7 @@ from app.ledger.rollups import tables
 from app.ledger.rollups.contribution import LEVELS, SUMS
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.plan import Plan
+from engine.model import Kind, Reason, Status
 
 c = turns.c
 CELLS = frozenset(
@@ -83,49 +92,101 @@ def planned(
     return plans.plan(view.start, view.end, edges, levels, state)
 
 
-def cells(connection: Connection, view: Filter, edges: Sequence[int]) -> list[tuple[int, Cell]]:
-    """Cells by number of the bucket between two edges; one bucket may have several alike."""
+@dataclass(frozen=True, slots=True)
+class Fold:
+    """What of cells is wanted: the less, the fewer come from the database."""
+
+    by: tuple[Label[Any], ...]
+    sums: tuple[str, ...]
+    where: tuple[ColumnElement[bool], ...]
+    first: Callable[[tuple[Any, ...]], tuple[Any, ...]]
+    """From the values of ``by`` to the fields of ``Cell`` before ``turns``."""
+
+    def cell(self, by: tuple[Any, ...], sums: Sequence[int]) -> Cell:
+        known = dict(zip(self.sums, sums, strict=True))
+        return Cell(*self.first(by), *(known.get(name, 0) for name in SUMS))
+
+
+_k = tables.keys.c
+_generation = (_k.kind == Kind.GENERATION.value, _k.status.in_(SUCCEEDED))
+
+
+def _is_generation(
+    mode: str | None, eligible: bool = False, reason: str | None = None
+) -> tuple[Any, ...]:
+    return (Kind.GENERATION.value, Status.COMPLETED.value, mode, reason, eligible, UNKNOWN)
+
+
+ALL = Fold(
+    by=(
+        _k.kind.label("cell_kind"),
+        _k.status.label("cell_status"),
+        _k.mode.label("cell_mode"),
+        _k.reason.label("cell_reason"),
+        _k.eligible.label("cell_eligible"),
+        _k.cache.label("cell_cache"),
+    ),
+    sums=SUMS,
+    where=(),
+    first=lambda by: by,
+)
+MODES = Fold(
+    by=(_k.mode.label("cell_mode"),),
+    sums=("turns",),
+    where=_generation,
+    first=lambda by: _is_generation(by[0]),
+)
+"""How many generation turns there are by mode."""
+CONTINUITY = Fold(
+    by=(
+        _k.mode.label("cell_mode"),
+        _k.eligible.label("cell_eligible"),
+        func.coalesce(_k.reason == Reason.PREFIX_MISMATCH.value, false()).label("cell_parted"),
+    ),
+    sums=("turns",),
+    where=_generation,
+    first=lambda by: _is_generation(
+        by[0], bool(by[1]), Reason.PREFIX_MISMATCH.value if by[2] else None
+    ),
+)
+"""What ``Continuity`` counts."""
+TOKENS = Fold(by=(), sums=SUMS, where=_generation, first=lambda _by: _is_generation(None))
+"""What ``TokenTotals`` adds up."""
+
+
+def cells(
+    connection: Connection, view: Filter, edges: Sequence[int], fold: Fold = ALL
+) -> list[tuple[int, Cell]]:
+    """Cells by number of the bucket between two edges; one bucket may have several alike.
+
+    They know what ``fold`` wants, and may know more.
+    """
     made = planned(connection, view, edges, CELLS, LEVELS)
     found: list[tuple[int, Cell]] = []
     if made.rows:
         grid = Grid.of(time_column(view.by), made.edges)
-        by = [grid.field.label("cell_grid")]
+        by = [grid.value.label("cell_grid")]
         rows = row_cells.read_cells(connection, view, by=by, within=made.rows)
-        found += [(grid.bucket(field), cell) for (field,), cell in rows]
+        found += [(grid.bucket(place), cell) for (place,), cell in rows]
     grid = Grid.of(tables.cells.c.start, made.edges)
-    for query in _cell_queries(view, made, grid):
-        found += [
-            (grid.bucket(field), Cell(*key, *map(int, sums)))
-            for field, key, sums in _parts(connection, query)
-        ]
+    width = len(fold.by) + 1
+    for query in _cell_queries(view, made, grid, fold):
+        for row in connection.execute(query):
+            found.append((grid.bucket(row[0]), fold.cell(tuple(row[1:width]), row[width:])))
     return found
 
 
-def _parts(
-    connection: Connection, query: Select[Any]
-) -> Iterable[tuple[int, tuple[Any, ...], tuple[Any, ...]]]:
-    kinds = {
-        row[0]: (row[1], row[2], row[3], row[4], bool(row[5]), row[6])
-        for row in connection.execute(_SHAPES)
-    }
-    for field, shape, *sums in connection.execute(query):
-        yield field, kinds[shape], tuple(sums)
-
-
-_k = tables.keys.c
-_SHAPES = select(_k.shape, _k.kind, _k.status, _k.mode, _k.reason, _k.eligible, _k.cache)
-
-
-def _cell_queries(view: Filter, made: Plan, grid: Grid) -> Iterable[Select[Any]]:
+def _cell_queries(view: Filter, made: Plan, grid: Grid, fold: Fold) -> Iterable[Select[Any]]:
     s = tables.cells.c
-    field = grid.field.label("cell_grid")
-    sums = [cast(func.sum(s[name]), BigInteger) for name in SUMS]
-    for within in in_stretches(tables.cells, made):
+    place = grid.value.label("cell_grid")
+    sums = [cast(func.sum(s[name]), BigInteger) for name in fold.sums]
+    detail = s.detail == _detail(view, CELLS - SESSIONS)
+    for within in in_stretches(tables.cells, made, detail):
         yield (
-            select(field, _k.shape, *sums)
+            select(place, *fold.by, *sums)
             .join_from(tables.cells, tables.keys, s.key == _k.id)
-            .where(within, *dimensions_of(view, key_column))
-            .group_by("cell_grid", _k.shape)
+            .where(within, *fold.where, *dimensions_of(view, key_column))
+            .group_by("cell_grid", *(label.name for label in fold.by))
         )
 
 
@@ -144,7 +205,8 @@ def ttft(
             samples[_bucket(made.edges, instant), mode].append(sample)
     stored: dict[tuple[int, str | None], list[bytes]] = defaultdict(list)
     t = tables.times.c
-    for within in in_stretches(tables.times, made):
+    detail = t.detail == _detail(view, frozenset({"mode", "kind"}))
+    for within in in_stretches(tables.times, made, detail):
         found = (
             select(t.start, _k.mode, t.ttft)
             .join_from(tables.times, tables.keys, t.key == _k.id)
@@ -161,16 +223,23 @@ def ttft(
     return result
 
 
-def in_stretches(table: Table, made: Plan) -> Iterable[ColumnElement[bool]]:
-    """Conditions that select the stretches of a plan, each once."""
+def in_stretches(
+    table: Table, made: Plan, *further: ColumnElement[bool]
+) -> Iterable[ColumnElement[bool]]:
+    """Conditions that select the stretches of a plan, each once; ``further`` apply to all."""
     level, start = table.c.level, table.c.start
     for length, spans in made.stretches.items():
         if len(spans) <= FEW:
             for first, end in spans:
-                yield and_(level == length, start >= first, start < end)
+                yield and_(*further, level == length, start >= first, start < end)
         else:
             starts = [at for first, end in spans for at in range(first, end, length)]
-            yield and_(level == length, start.in_(starts))
+            yield and_(*further, level == length, start.in_(starts))
+
+
+def _detail(view: Filter, told_apart: frozenset[str]) -> int:
+    """The lesser detail where it tells apart what a filter asks for."""
+    return 0 if {*view.include, *view.exclude} <= told_apart else 1
 
 
 def key_column(name: str) -> ColumnElement[Any]:
@@ -182,15 +251,16 @@ def _bucket(edges: Sequence[int], instant: int) -> int:
     return min(max(bisect_right(edges, instant) - 1, 0), len(edges) - 2)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Grid:
     """A regular grid none of whose lines is crossed by an edge: grouping by it is one division,
     and each of its fields lies in one bucket."""
 
-    field: ColumnElement[Any]
+    value: ColumnElement[Any]
     base: int
     distance: int
     edges: Sequence[int]
+    _known: dict[int, int] = field(default_factory=dict)
 
     @classmethod
     def of(cls, time: ColumnElement[int], edges: Sequence[int]) -> Grid:
@@ -205,9 +275,16 @@ class Grid:
         base = inner[0] - (-(-(inner[0] - edges[0] + _SPARE) // distance)) * distance
         return cls((time - base) // distance, base, distance, edges)
 
-    def bucket(self, field: int) -> int:
+    def bucket(self, place: int) -> int:
+        """Which bucket a value of the grid lies in."""
+        known = self._known.get(place)
+        if known is None:
+            known = self._known[place] = self._bucket(place)
+        return known
+
+    def _bucket(self, place: int) -> int:
         # Any instant of the field will do that is within the edges.
-        return _bucket(self.edges, max(self.base + field * self.distance, self.edges[0]))
+        return _bucket(self.edges, max(self.base + place * self.distance, self.edges[0]))
 
 
 _SPARE = 1_440 * 60_000

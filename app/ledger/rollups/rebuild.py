@@ -125,6 +125,8 @@ def clear(connection: Connection, start: int, end: int | None) -> None:
     for table, levels in _TABLES:
         for level in levels:
             statement = table.delete().where(table.c.level == level, table.c.start >= start)
+            if "detail" in table.c:
+                statement = statement.where(table.c.detail.in_(apply.DETAILS))
             if end is not None:
                 statement = statement.where(table.c.start < end)
             connection.execute(statement)

@@ -16,7 +16,9 @@ MISSING = "rollups_missing"
 """Only there while rows exist that no rollup counts yet: from an upgrade to the first build."""
 ROWS_FROM = "rows_kept_from"
 ROLLUPS_FROM = "rollups_kept_from"
-_NAMES = (COARSE_UNTIL, MISSING, ROWS_FROM, ROLLUPS_FROM)
+_FACTS = select(ledger_facts.c.name, ledger_facts.c.value).where(
+    ledger_facts.c.name.in_((COARSE_UNTIL, MISSING, ROWS_FROM, ROLLUPS_FROM))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +38,7 @@ class RollupState:
 
 
 def read(connection: Connection) -> RollupState:
-    query = select(ledger_facts.c.name, ledger_facts.c.value).where(ledger_facts.c.name.in_(_NAMES))
-    return _state({row.name: row.value for row in connection.execute(query)})
+    return _state({row.name: row.value for row in connection.execute(_FACTS)})
 
 
 def hold(connection: Connection, *, change: bool) -> RollupState:

@@ -1,4 +1,8 @@
-"""The tables of the rollups. A stretch is a level (its length in milliseconds) and a start."""
+"""The tables of the rollups. A stretch is a level (its length in milliseconds) and a start.
+
+Cells and times are kept twice: in ``detail`` 1 by everything that a filter may ask for, in
+``detail`` 0 without telling apart whose they are, which is so few that a month is read at once.
+"""
 
 from __future__ import annotations
 
@@ -45,6 +49,7 @@ class RollupCell(Base):
 
     __tablename__ = "rollup_cells"
 
+    detail: Mapped[int] = _key()
     level: Mapped[int] = _key()
     start: Mapped[int] = _key()
     key: Mapped[int] = _key()
@@ -66,6 +71,7 @@ class RollupTime(Base):
 
     __tablename__ = "rollup_times"
 
+    detail: Mapped[int] = _key()
     level: Mapped[int] = _key()
     start: Mapped[int] = _key()
     key: Mapped[int] = _key()

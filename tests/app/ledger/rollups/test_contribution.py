@@ -1,4 +1,4 @@
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import pytest
 from hypothesis import given
@@ -29,13 +29,15 @@ def of(some, sign=1):
     return made
 
 
-@given(st.lists(rows, max_size=12))
-def test_the_cells_of_rows_are_those_that_the_database_counts(holding, some):
+@pytest.mark.parametrize("detail", [0, 1])
+@given(some=st.lists(rows, max_size=12))
+def test_the_cells_of_rows_are_those_that_the_database_counts(holding, detail, some):
     with holding(some).connect() as connection:
         wanted = sorted((cell for _, cell in read_cells(connection, everything())), key=repr)
     whole = defaultdict(lambda: [0] * len(SUMS))
-    for (_, key), sums in of(some).cells.items():
-        whole[key[5:]] = [a + b for a, b in zip(whole[key[5:]], sums, strict=True)]
+    for (_, key), sums in of(some).cells().items():
+        if key.detail == detail:
+            whole[key[5:]] = [a + b for a, b in zip(whole[key[5:]], sums, strict=True)]
     found = [
         Cell(kind, status, mode, reason, eligible, cache, *sums)
         for (kind, mode, reason, eligible, status, cache), sums in whole.items()
@@ -44,9 +46,11 @@ def test_the_cells_of_rows_are_those_that_the_database_counts(holding, some):
 
 
 @given(st.lists(rows, max_size=12))
-def test_every_row_is_counted_once(some):
+def test_every_row_is_counted_once_in_each_detail(some):
     found = of(some)
-    assert len(some) == sum(sums[0] for sums in found.cells.values())
+    for detail in (0, 1):
+        counted = [sums[0] for (_, key), sums in found.cells().items() if key.detail == detail]
+        assert len(some) == sum(counted)
     assert len(some) == sum(sums[0] for sums in found.sessions.values())
 
 
@@ -55,10 +59,12 @@ def test_what_was_added_can_be_taken_away_again(stay, go):
     both = of([*stay, *go])
     both.add(go, -1)
     wanted = of(stay)
-    assert wanted.cells == {at: sums for at, sums in both.cells.items() if any(sums)}
+    assert wanted.cells() == {at: sums for at, sums in both.cells().items() if any(sums)}
     assert wanted.sessions == {at: sums for at, sums in both.sessions.items() if any(sums)}
-    left = {at: (+ttft, +duration) for at, (ttft, duration) in both.times.items()}
-    assert wanted.times == {at: counts for at, counts in left.items() if any(counts)}
+    left = {at: tuple(map(Counter, counts)) for at, counts in both.times().items()}
+    assert wanted.times() == {
+        at: (+ttft, +duration) for at, (ttft, duration) in left.items() if +ttft or +duration
+    }
 
 
 def test_a_stretch_begins_at_a_whole_multiple_also_before_1970():
@@ -83,8 +89,11 @@ def test_only_generations_that_ended_are_timed():
     timed = make_row(ttft_ms=100.0, duration_ms=900.0)
     failed = make_row(ttft_ms=100.0, status="failed")
     warmup = make_row(ttft_ms=100.0, kind="warmup")
-    ((ttft, duration),) = of([timed, failed, warmup]).times.values()
-    assert (1, 1) == (ttft.total(), duration.total())
+    found = of([timed, failed, warmup]).times()
+    assert [0, 1] == sorted(key.detail for _, key in found)
+    assert {(1, 1)} == {
+        (sum(ttft.values()), sum(duration.values())) for ttft, duration in found.values()
+    }
 
 
 def test_only_generations_that_ended_are_in_the_figures_of_a_session():
