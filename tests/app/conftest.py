@@ -1,5 +1,4 @@
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -10,7 +9,7 @@ from app.ledger.database import prepare
 from app.ledger.models import Base
 from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
-from tests.support import postgres
+from tests.support.databases import fresh
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -46,7 +45,7 @@ def _backend_of(item: pytest.Item) -> str | None:
 @pytest.fixture
 def database(backend: str, tmp_path: Path) -> Iterator[str]:
     """Where ``engine`` keeps its data: for tests that open it a second time."""
-    with _fresh(backend, tmp_path) as url:
+    with fresh(backend, tmp_path) as url:
         yield url
 
 
@@ -63,7 +62,7 @@ def holding(
     backend: str, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Callable[..., Engine]]:
     """``holding(rows)`` is a ledger with just these rows: one database for many examples."""
-    with _fresh(backend, tmp_path_factory.mktemp("ledger")) as url:
+    with fresh(backend, tmp_path_factory.mktemp("ledger")) as url:
         opened = prepare(url)
 
         def fill(rows: Sequence[TurnRow]) -> Engine:
@@ -75,12 +74,3 @@ def holding(
 
         yield fill
         opened.dispose()
-
-
-@contextmanager
-def _fresh(backend: str, folder: Path) -> Iterator[str]:
-    if backend == "sqlite":
-        yield str(folder / "ledger.sqlite3")
-    else:
-        with postgres.server().ledger() as url:
-            yield url

@@ -76,15 +76,17 @@ def open_site(
     static: Path = STATIC,
     toml: str = "",
     environ: Mapping[str, str] | None = None,
+    database: str | None = None,
 ) -> Site:
-    """An empty ledger in ``folder``; the caller closes it. Live rows need the lifespan: a server,
-    or ``with site.client``. Alerts are there, but nothing evaluates or delivers by itself.
+    """An empty ledger in ``folder``, or at ``database``; the caller closes it. Live rows need the
+    lifespan: a server, or ``with site.client``. Alerts are there, but nothing evaluates or delivers by itself.
 
     ``toml``: more of the settings file; ``environ``: what ``env:NAME`` may name.
     """
     clock = ManualClock()
     hub = Hub(clock)
-    engine = prepare(str(folder / "ledger.db"))
+    named = database or str(folder / "ledger.db")
+    engine = prepare(named)
     telemetry = Telemetry("0.0")
     writer = LedgerWriter(engine, clock, linger=0.0)
     web = Web(
@@ -98,7 +100,8 @@ def open_site(
     )
 
     config = folder / "warmline.toml"
-    config.write_text(f'database = "{folder / "ledger.db"}"\n{toml}')
+    key = f'key_file = "{folder / "key"}"\n' if database else ""
+    config.write_text(f'database = "{named}"\n{key}{toml}')
     settings = load(config=config, environ={})
     web.settings = settings
     web.alerts = Alerts(

@@ -1,5 +1,6 @@
 import pytest
 
+from tests.support.databases import fresh
 from tests.support.site import open_site
 
 
@@ -11,8 +12,10 @@ def site(tmp_path):
 
 
 @pytest.fixture(scope="module")
-def shared_site(tmp_path_factory):
+def shared_site(backend, tmp_path_factory):
     """One ledger for all examples of a property; each example marks its rows by their source."""
-    opened = open_site(tmp_path_factory.mktemp("ledger"))
-    yield opened
-    opened.close()
+    folder = tmp_path_factory.mktemp("ledger")
+    with fresh(backend, folder) as database:
+        opened = open_site(folder, database=database)
+        yield opened
+        opened.close()
