@@ -15,9 +15,11 @@ import click
 
 from app import server
 from app.errors import AppError, LedgerError
-from app.ledger import database, queries
+from app.ledger import database, queries, retention
 from app.ledger.csv_export import read_columns, write_csv, write_jsonl
 from app.ledger.filters import DIMENSIONS, Filter, parse
+from app.ledger.rollups.rebuild import rebuild
+from app.ledger.rows import iso
 from app.setting_kinds import FLAG
 from app.setting_table import SETTINGS
 from app.settings import Settings, load, without_password
@@ -137,8 +139,29 @@ def db_upgrade(config: str | None, **flags: Any) -> None:
     SQLite does so by itself when the service starts; PostgreSQL needs this command.
     """
     settings = _load(config, flags)
-    revision = database.upgrade(settings.database)
+    with _bar("Counting rows", shown=sys.stderr.isatty()) as progress:
+        revision = database.upgrade(settings.database, progress=progress)
     click.echo(f"{without_password(settings.database)} is at schema {revision}.")
+
+
+@db.command("rollup")
+@_with_settings("database", "key_file")
+def db_rollup(config: str | None, **flags: Any) -> None:
+    """Count the rows anew from which pages and charts take their sums.
+
+    Never needed in normal use. Time whose rows were deleted as too old keeps its sums. The
+    service may run meanwhile.
+    """
+    settings = _load(config, flags)
+    engine = database.prepare(_existing(settings.database))
+    try:
+        kept = retention.kept_from(engine).rows_from
+        with _bar("Counting rows", shown=sys.stderr.isatty()) as progress:
+            rows = rebuild(engine, progress)
+    finally:
+        engine.dispose()
+    before = "" if kept is None else f" Sums of time before {iso(kept)} are left as they are."
+    click.echo(f"{rows:,} rows counted.{before}")
 
 
 @main.command()

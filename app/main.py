@@ -31,6 +31,7 @@ from app.ledger.listening import Listener
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.paths import STATIC
+from app.pruning import Pruner
 from app.settings import Settings
 from app.tasks import Tasks
 from app.telemetry import Telemetry
@@ -143,6 +144,9 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     await alerts.start()
     web.alerts = alerts
     stack.callback(_shut, web)
+    pruner = Pruner(engine, settings, service.clock)
+    stack.push_async_callback(pruner.aclose)
+    pruner.start()
 
     recorder = _recorder(settings, keys, writer, service.sample_upstreams)
     wired = build_gateway(

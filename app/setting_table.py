@@ -68,6 +68,26 @@ SETTINGS: tuple[Setting, ...] = (
         "Largest size of the journal. Beyond it rows are lost if the process ends, and counted.",
     ),
     Setting(
+        "retain_rows_days",
+        kinds.integer(0, 36_500),
+        180,
+        "Days that rows are kept; 0 is for ever. Figures over older time stay, see "
+        "`retain_rollups_days`.",
+    ),
+    Setting(
+        "retain_rollups_days",
+        kinds.integer(0, 36_500),
+        1_100,
+        "Days that the sums behind pages and charts are kept, at least as long as rows; 0 is for "
+        "ever.",
+    ),
+    Setting(
+        "retain_alerts_days",
+        kinds.integer(0, 36_500),
+        180,
+        "Days that events of alerts, and messages that are settled, are kept; 0 is for ever.",
+    ),
+    Setting(
         "token",
         kinds.SECRET,
         None,

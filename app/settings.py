@@ -59,6 +59,9 @@ class Settings:
     key_file: Path
     journal_dir: Path
     journal_bytes: int
+    retain_rows_days: int
+    retain_rollups_days: int
+    retain_alerts_days: int
     token: str | None
     gateway_token: str | None
     allowed_hosts: tuple[str, ...]

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 
 from app.ledger import store
 from app.ledger.database import WRITES
-from app.ledger.models import turns
 from app.ledger.rollups import rebuild
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, start_of
@@ -70,14 +69,6 @@ def kept_from(engine: Engine) -> Pruned:
     with engine.connect() as connection:
         state = states.read(connection)
     return Pruned(0, state.rows_from, state.rollups_from)
-
-
-def oldest(engine: Engine) -> int | None:
-    """When the oldest row that is kept started."""
-    with engine.connect() as connection:
-        return connection.execute(
-            select(turns.c.started_at).order_by(turns.c.started_at).limit(1)
-        ).scalar_one_or_none()
 
 
 def _cut(now: int, days: int) -> int | None:

@@ -11,10 +11,10 @@ from app.analysis.latency import by_mode
 from app.charts import chart as charts
 from app.charts.registry import CHARTS
 from app.errors import AppError
-from app.ledger import queries
+from app.ledger import queries, retention
 from app.ledger.cells import TokenTotals
 from app.ledger.filters import PARAMETERS
-from app.ledger.rows import to_ms
+from app.ledger.rows import iso, to_ms
 from app.ledger.summary import Summary, summarize
 from app.web.answers import JsonAnswer
 from app.web.figures import LedgerSource
@@ -52,8 +52,12 @@ def router(web: Web) -> APIRouter:
         """The figures of a filtered view."""
         view = web.view(request)
         figures = summarize(web.ledger, view)
-        empty = not figures.total and queries.is_empty(web.ledger)
-        return JsonAnswer(web.frame(view) | {"ledger": {"empty": empty}} | _summary(figures))
+        rows_from = retention.kept_from(web.ledger).rows_from
+        ledger = {
+            "empty": not figures.total and queries.is_empty(web.ledger),
+            "rows_from": None if rows_from is None else iso(rows_from),
+        }
+        return JsonAnswer(web.frame(view) | {"ledger": ledger} | _summary(figures))
 
     @api.get("/requests", openapi_extra=parameters("limit", "cursor"))
     def requests(request: Request) -> JsonAnswer:

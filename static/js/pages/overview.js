@@ -98,6 +98,18 @@ function load() {
   return running;
 }
 
+/**
+ * Says so where the view reaches into time whose rows were deleted.
+ * @param {{range: {from: string}, ledger: {rows_from: string | null}}} summary
+ */
+function showKept({ range, ledger }) {
+  const line = byId("kept");
+  line.hidden = ledger.rows_from === null || range.from >= ledger.rows_from;
+  if (!line.hidden) {
+    line.textContent = `Turns before ${moment(ledger.rows_from)} were deleted as too old. Their figures are kept, but not for every filter.`;
+  }
+}
+
 async function fetchAll() {
   current.abort();
   current = new AbortController();
@@ -115,6 +127,7 @@ async function fetchAll() {
     for (const chart of charts) chart.catch(() => undefined);
     since = summary.range.from;
     toolbar.resolved(summary.range);
+    showKept(summary);
     const empty = showEmpty(summary.ledger.empty, summary.turns.total, toolbar);
     byId("board").hidden = empty;
     showFigures(summary, view);

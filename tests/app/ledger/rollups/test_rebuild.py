@@ -1,0 +1,64 @@
+import pytest
+from sqlalchemy import Engine, delete, update
+
+from app.ledger.rollups import state as states
+from app.ledger.rollups import tables
+from app.ledger.rollups.contribution import DAY
+from app.ledger.rollups.rebuild import build_missing, rebuild
+from app.ledger.writer import write_rows
+from tests.support.rollups import Model
+from tests.support.rows import START_MS, make_row
+
+
+@pytest.fixture
+def model(engine: Engine) -> Model:
+    made = Model(engine)
+    made.insert(
+        [make_row(started_at=START_MS + n * DAY // 3, session=f"s{n % 4}") for n in range(20)]
+    )
+    return made
+
+
+def test_whatever_became_of_the_rollups_they_are_those_of_the_rows_again(model: Model):
+    wanted = model.stored()
+    with model.engine.begin() as connection:
+        connection.execute(update(tables.cells).values(turns=99))
+        connection.execute(delete(tables.times))
+        connection.execute(
+            tables.sessions.insert().values(
+                dict.fromkeys(tables.sessions.c.keys(), 1)
+                | {"level": 3_600_000, "start": 0, "session_key": "ghost", "session": None}
+            )
+        )
+    told: list[tuple[int, int]] = []
+    assert 20 == rebuild(model.engine, lambda done, of: told.append((done, of)))
+    assert wanted == model.stored()
+    assert ((0, 20), (20, 20)) == (told[0], told[-1])
+
+
+def test_rows_from_before_there_were_rollups_are_counted_once(model: Model):
+    wanted = model.stored()
+    with model.engine.begin() as connection:
+        for table in (tables.cells, tables.times, tables.sessions, tables.keys):
+            connection.execute(delete(table))
+        states.put(connection, states.COARSE_UNTIL, 0)
+        states.put(connection, states.MISSING, 1)
+    build_missing(model.engine)
+    assert wanted == model.stored()
+    told: list[int] = []
+    build_missing(model.engine, lambda done, _of: told.append(done))
+    assert [] == told
+
+
+def test_rows_that_are_written_before_they_are_counted_count_once(model: Model):
+    with model.engine.begin() as connection:
+        states.put(connection, states.MISSING, 1)
+    write_rows(model.engine, [make_row(started_at=START_MS)])
+    build_missing(model.engine)
+    before = model.stored()
+    rebuild(model.engine)
+    assert before == model.stored()
+
+
+def test_an_empty_ledger_has_nothing_to_count(engine: Engine):
+    assert 0 == rebuild(engine)
