@@ -28,10 +28,10 @@ class Run(Protocol):
 
 
 def begun(seed: int, left_out: Container[int], trace: Callable[[str], None]) -> Run:
-    """Of sixteen seeds one is a loop of an embedded agent, one a run over kept responses."""
-    if seed % 16 == 7:
+    """Now and then a loop of an embedded agent, or a run over kept responses."""
+    if seed % 24 == 7:
         return Loop(seed, left_out)
-    if seed % 16 == 13:
+    if seed % 48 == 13:
         return Kept(seed, left_out)
     return Conversations(seed, left_out=left_out, trace=trace)
 
