@@ -92,9 +92,15 @@ def test_what_cannot_be_read_is_the_same_by_its_bytes_only(odd):
             (),
         )
         assert HeldItem(plain, received=received, echo=odd).difference(odd) is None
+        assert HeldItem(odd, received=received, echo=plain).difference(odd) is None
         assert (item.model_made, item.kind) == (received, "value")
         assert item.echo_key == rules.echo_key(None)
         assert item.odd(spaced) == Odd(odd, received)
+
+
+def test_the_place_that_is_told_is_the_first_in_what_is_held():
+    item = HeldItem(raw({"type": "t", "a": "x", "b": "x"}), received=True)
+    assert item.difference(raw({"b": "y", "a": "y", "type": "t"})) == ("a",)
 
 
 def test_an_item_knows_who_made_it_and_how_it_is_found():
