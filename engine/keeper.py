@@ -289,7 +289,7 @@ class Keeper:
     def _follow(self, turn: Turn, epoch: Epoch) -> None:
         """Where it is known what the client has continued by itself, know what it has left."""
         anchor, call = turn.followed, turn.call
-        if anchor is None or turn.observed or not following.is_proven(turn, anchor, epoch):
+        if anchor is None or not following.is_proven(turn, anchor, epoch):
             return
         turn.staged, turn.extended = following.staged(turn, anchor), anchor
         now = self._clock.monotonic()

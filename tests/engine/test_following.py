@@ -3,6 +3,7 @@ the provider holds after it is known where the engine knew what the client named
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -179,6 +180,18 @@ async def test_an_unknown_id_proves_nothing():
     assert [] == anchors(s)
 
 
+@pytest.mark.parametrize("call", [SOCKET, {}])
+async def test_where_turns_are_only_observed_the_row_says_what_would_have_been_known(call):
+    s = stack(Policy(continuation="observe"))
+    own = {"type": "response.create"} if call else {}
+    first = (await s.turn({**FIRST, **own}, **call))[-1]["response"]
+    second = (await s.turn({**delta(s), **own}, **call))[-1]["response"]
+    assert s.last.prefix_digest == s.facts[0].baseline_digest is not None
+    history = [*FIRST["input"], *first["output"], user("x"), *second["output"]]
+    await s.turn({**FIRST, **own, "input": [*history, user("more")]}, **call)
+    assert (Mode.WS_INCREMENTAL, Reason.OK) == (s.last.shadow_mode, s.last.shadow_reason)
+
+
 def delta_of(name: str) -> dict:
     return {**FIRST, "input": [user("x")], "previous_response_id": name}
 
@@ -294,8 +307,13 @@ def reset(s: Stack, reason: str = "summarize") -> None:
     s.driver.reset_epoch("tenant", "default", s.facts[0].session, reason)
 
 
-@pytest.mark.parametrize("continuation", ["websocket", "store"])
-@pytest.mark.parametrize("call", [{}, SOCKET, {"session": None}])
+@pytest.mark.parametrize(
+    ("continuation", "call"),
+    [
+        *itertools.product(["websocket", "store"], [{}, SOCKET, {"session": None}]),
+        *itertools.product(["observe"], [{}, {"session": None}]),
+    ],
+)
 @pytest.mark.parametrize("by", ["request", "api", "api in flight"])
 async def test_a_reset_is_not_lost_on_a_turn_that_the_client_continues_by_itself(
     continuation, call, by
@@ -320,15 +338,16 @@ async def test_a_reset_is_not_lost_on_a_turn_that_the_client_continues_by_itself
     history = [json.loads(item.text) for item in s.core.held(s.last.response_id).items]
     body = {**FIRST, "input": [*history, user("more")]}
     events = await s.turn(body, **call)
+    observed = continuation == "observe"
     assert (False, Reason.EPOCH_RESET, "summarize", 2, 1) == (
         s.last.mode.incremental,
-        s.last.reason,
+        s.last.shadow_reason if observed else s.last.reason,
         s.last.epoch_reset_reason,
         s.last.epoch,
         s.last.epoch_turn,
     )
     await s.turn(after(events, body), **call)
-    assert Reason.OK == s.last.reason
+    assert Reason.OK == (s.last.shadow_reason if observed else s.last.reason)
 
 
 async def test_a_reset_leaves_the_clients_own_connection_to_it():
