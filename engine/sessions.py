@@ -198,8 +198,10 @@ class Sessions:
         while len(scope.turn_states) > self._bounds.turn_states:
             scope.turn_states.popitem(last=False)
         closing.extend(self._trim_sessions())
-        for anchor in scope.anchors.values():
+        for anchor in list(scope.in_full.values()):
             self._weigh(anchor)
+            if not anchor.size:  # a later one holds all of it
+                del scope.in_full[anchor.id]
         closing.extend(self._trim_bytes())
         return closing
 

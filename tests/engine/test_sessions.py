@@ -228,6 +228,18 @@ def test_what_digests_do_not_make_room_for_is_forgotten():
     assert cold.size == 0
 
 
+def test_what_a_later_anchor_holds_is_counted_with_that_one():
+    sessions = Sessions(Bounds(), KEY)
+    scope = sessions.scope(key())
+    first = held(scope, "1", sessions, live=False)
+    asked = split(json.dumps({"input": ["x" * 10_000, {"type": "reasoning"}, "y"]}).encode())
+    later = held(scope, "2", sessions)
+    later.items = stage(asked.items, {}, first).baseline([], KEY)[0]
+    first.give_way(later)
+    sessions.trim(scope)
+    assert (first.size, sessions.bytes, list(scope.in_full)) == (0, later.weight, ["2"])
+
+
 def test_what_is_counted_is_what_is_kept():
     """Each anchor once, with what decisions have worked out of it; never less than nothing."""
     sessions = Sessions(Bounds(), KEY)
