@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -94,6 +95,7 @@ def main() -> int:
     unknown = set(given.files) - {target.file for target in TARGETS}
     if unknown:
         options.error(f"no target: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no trial is left behind
     prepare()
     amiss = sum(
         run(

@@ -192,7 +192,8 @@ def _fork(target: Target, tree: ast.Module, limit: int) -> tuple[int, int]:
         os.close(reading)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_DFL)
         answer = _run(target, tree)
         with os.fdopen(writing, "w") as pipe:
             pipe.write(answer)
