@@ -10,6 +10,7 @@ from app.demo.provider import faults
 from engine.errors import ConnectFailed
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
+from tests.support.insides import slow_ping
 from tests.support.loopback import LoopbackConnection, Stack
 from tests.support.storing import kept, said
 
@@ -96,6 +97,20 @@ async def test_nothing_is_posted_for_a_client_that_left_while_no_connection_coul
     s.sockets.connect = refused
     answer = await s.driver.run(run)
     assert (499, Status.CLIENT_CLOSED, []) == (answer.status, s.last.status, s.core.log)
+
+
+async def test_who_leaves_while_an_idle_connection_is_tried_is_sent_nothing_and_harms_no_chain():
+    s = stack(POLICIES["websocket"])
+    body = await warm(s)
+    begun, may_end = slow_ping(s)
+    run = s.call(body)
+    task = asyncio.create_task(s.driver.run(run))
+    await begun.wait()
+    s.driver.client_left(run.turn_id)
+    may_end.set()
+    assert (499, 1) == ((await task).status, len(s.core.log))
+    await s.turn(body)
+    assert (Mode.WS_INCREMENTAL, Reason.OK, None) == said(s)
 
 
 async def test_nothing_is_posted_again_for_a_client_that_left_at_the_first_attempt():

@@ -371,6 +371,13 @@ async def test_a_reset_is_not_lost_on_a_turn_that_is_not_understood(passed_on, c
     assert (Reason.EPOCH_RESET, "summarize") == (decided, s.last.epoch_reset_reason)
 
 
+async def test_a_reset_holds_for_what_the_client_takes_over_from_another_session():
+    s = stack()
+    await s.turn(FIRST, session="other", **SOCKET)
+    await s.turn(delta(s), epoch_reset="summarize", **SOCKET)
+    assert (*OWN, None) == (s.last.mode, s.last.reason, s.last.baseline_digest)
+
+
 async def test_a_turn_on_what_a_reset_has_ended_is_not_continued_by_the_engine():
     s = stack()
     await s.turn(FIRST, **SOCKET)

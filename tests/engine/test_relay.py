@@ -11,7 +11,7 @@ from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
-from tests.support.loopback import LoopbackConnection, Stack
+from tests.support.loopback import Stack
 from tests.support.provider import make_core, user
 
 
@@ -135,23 +135,20 @@ async def test_comments_and_the_trailer_of_a_stream_are_relayed_as_they_came():
     assert Status.COMPLETED is s.last.status
 
 
-async def test_events_that_are_there_at_once_are_handed_out_together_and_their_turn_is_over(
-    monkeypatch,
-):
-    monkeypatch.setattr(LoopbackConnection, "is_eager", True)
+async def test_events_that_are_there_at_once_are_handed_out_together_and_their_turn_is_over():
     s, single = stack(), stack()
+    s.sockets.are_eager = True
     answer = await s.answer(FIRST)
     batches = [batch async for batch in answer.batches if s.facts]
-    monkeypatch.setattr(LoopbackConnection, "is_eager", False)
     expected = [event["type"] for event in await single.turn(FIRST)]
     assert [expected] == [[json.loads(event.data)["type"] for event in one] for one in batches]
     assert (Status.COMPLETED, 1) == (s.last.status, len(s.facts))
 
 
 async def test_what_is_handed_out_together_is_bounded(monkeypatch):
-    monkeypatch.setattr(LoopbackConnection, "is_eager", True)
     monkeypatch.setattr("engine.relay._MOST_AT_ONCE", 0)
     s = stack()
+    s.sockets.are_eager = True
     answer = await s.answer(FIRST)
     sizes = [len(batch) async for batch in answer.batches]
     assert {2, 1} == set(sizes)  # the first one holds what was looked at before it
