@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import echoes
-from engine.chain import Anchor, known, stage
+from engine.chain import Anchor, HeldItem, known, stage
 from engine.echoes import most_echoed
 from engine.request import own_copy, split
 
@@ -75,6 +75,40 @@ def test_one_item_is_an_echo_of_one_item():
 )
 def test_items_of_equal_content_pair_off_by_their_ids(held, sent, pairs):
     assert pairs == echoes._pairs(held, sent)
+
+
+def test_anchors_may_come_one_by_one():
+    one, two = turn([user("a")], [said("b")]), turn([user("c")], [said("d")])
+    assert most_echoed(iter([one, two]), request([said("b")]).items) is one
+
+
+def test_only_what_the_model_made_is_an_echo():
+    future, result = {"type": "x", "a": 1}, {"type": "function_call_output", "output": "o"}
+    sent = turn([user("a"), future, result], [])
+    assert most_echoed([sent], request([user("a"), future, result, user("b")]).items) is None
+    received = turn([user("a")], [result])
+    assert most_echoed([received], request([user("z"), result]).items) is received
+    assert most_echoed([received], request([user("z"), {**result, "output": "p"}]).items) is None
+
+
+def test_repeating_the_users_items_alone_is_no_echo():
+    one = turn([user("a")], [said("b")])
+    assert most_echoed([one], request([user("a"), user("c")], [one]).items) is None
+    assert most_echoed([one], request([user("a"), said("b", status="x")], [one]).items) is one
+    later = turn([user("a"), said("b"), user("c")], [said("d")])
+    asked = request([user("a"), said("b"), user("C")], [later])
+    assert most_echoed([later], asked.items) is later
+    assert most_echoed([later], request([user("A"), said("B")], [later]).items) is None
+
+
+def test_an_item_that_cannot_be_read_is_no_echo_and_hides_none():
+    one = turn([user("a")], [said("b")])
+    body = b'{"input":[{"type":"reasoning","a":1,"a":2},%s]}' % json.dumps(said("b")).encode()
+    assert most_echoed([one], split(body).items) is one
+    odd = turn([user("a")], [])
+    odd.items = (HeldItem(Raw(b'{"a":1,"a":2}'), received=True),)
+    assert most_echoed([odd, one], split(body).items) is one
+    assert most_echoed([odd], split(body).items) is None
 
 
 def test_an_anchor_that_was_extended_is_no_rival_of_the_one_after_it(monkeypatch):

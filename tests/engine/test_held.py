@@ -139,6 +139,19 @@ def test_what_is_expected_is_no_looser_than_the_rule(held, now, where):
     assert item.difference(spaced) == where
 
 
+def test_what_is_sent_in_the_place_of_an_expected_echo_may_be_anything():
+    item = HeldItem(raw(said("x")), received=True)
+    item.expect()
+    odd = [
+        TWICE,
+        DEEP,
+        Raw(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        raw([1]),
+        raw('"x"'),
+    ]
+    assert [item.difference(now) for now in odd] == [()] * len(odd)
+
+
 def test_an_expected_echo_that_names_a_key_twice_proves_nothing():
     item = HeldItem(raw(said("x")), received=True)
     item.expect()
