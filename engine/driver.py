@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from engine import kept
+from engine.aside import aside
 from engine.chain import Anchor, known
 from engine.endings import Endings
 from engine.errors import NotKept, UnreadableRequest
@@ -69,6 +70,23 @@ class Driver:
         )
         self._shadow = Shadow(keeper=self._keeper, clock=clock, new_id=new_id)
         self._closing: set[asyncio.Task[None]] = set()
+
+    async def read(
+        self, body: bytes, *, tenant: str, upstream: str, session: str | None
+    ) -> Request | None:
+        """A body in its parts, for the ``Call`` of its turn; None where it has to go as it is.
+
+        What it repeats of a body of the session is not read again. A wrong session costs time and
+        changes nothing else. A large body is read in a thread.
+        """
+        bodies = known(self.sessions.anchors((tenant, upstream, session)))
+        try:
+            return await aside(len(body), lambda: split(body, bodies))
+        except UnreadableRequest:
+            return None
+        except Exception as error:  # a fault here; the turn is read anew
+            _log.error("a body could not be read ahead: %s", name_of(error))
+            return None
 
     async def run(self, call: Call) -> Answer:
         """Run a turn up to its first event, or its complete answer. Never raises for upstreams."""
@@ -144,7 +162,9 @@ class Driver:
         scope = self.sessions.scope((call.tenant, call.upstream.name, call.session))
         kind = Kind.GENERATION
         try:
-            request = split(call.body, known(scope.anchors.values()))
+            request = call.request
+            if request is None:
+                request = split(call.body, known(scope.anchors.values()))
             kind = kind_of(request, call)
         except UnreadableRequest:
             request = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 
 from msgspec import Raw
 
@@ -11,7 +12,6 @@ from engine import items
 from engine.baseline import Baseline, HeldItem, digested
 from engine.chain import Anchor
 from engine.condensed import Condensed
-from engine.spelling import Items
 
 
 def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
@@ -23,6 +23,8 @@ def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anch
     # What was extended begins the baseline after it: no more of it can be echoed than of that one.
     baselines = {id(anchor.items) for anchor in given}
     last = [anchor for anchor in given if not _is_part_of_another(anchor, baselines)]
+    if not last:
+        return None
     if len(last) == 1 and _surely_echoed(last[0], request_items):
         return last[0]
     return _counted(last, request_items)
@@ -37,16 +39,18 @@ _LOOKED_AT = 64
 
 
 def _surely_echoed(anchor: Anchor, request_items: Sequence[Raw]) -> bool:
-    """Whether the request repeats, byte for byte, one of the items that the model has made."""
+    """Whether the request repeats, byte for byte, one of the items that the model has made.
+
+    Only items in the same place are compared, and few of them are read.
+    """
     held = anchor.items
-    if not isinstance(held, Baseline) or not isinstance(request_items, Items):
+    if not isinstance(held, Baseline) or held.spelling is None:
         return False
-    if held.spelling is None:
-        return False
-    repeated = request_items.repeats(held.spelling)
+    pairs = enumerate(zip(held.echoes(), request_items, strict=False))
+    same = (index for index, (echo, now) in pairs if echo == now)
     return any(
         held[index].model_made and _is_sent_as_made(held[index].echo)
-        for index in range(min(repeated, _LOOKED_AT))
+        for index in islice(same, _LOOKED_AT)
     )
 
 

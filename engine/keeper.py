@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from engine import decision, digests, failures, following, handshake, kept
 from engine.baseline import Baseline
-from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
+from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain, Staged
 from engine.diagnosis import Diagnosis
 from engine.errors import NotKept
 from engine.health import Health, Storage
@@ -160,6 +160,10 @@ class Keeper:
         mine = turn.scope.epoch(turn.session)
         turn.resets, turn.epoch = mine.resets, mine.next_turn()
         turn.reason, turn.fallback = made.plan.reason, made.plan.fallback
+
+    def digest_of(self, staged: Staged) -> bytes:
+        """The digest of a request; it is kept in what is staged."""
+        return staged.sent(self._key)
 
     def lost_one(self, turn: Turn) -> None:
         call = turn.call

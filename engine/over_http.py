@@ -176,6 +176,11 @@ class HttpSide:
         except TimeoutError as error:
             raise timed_out(turn, "first_event_timeout") from error
         turn.bytes_sent += len(body)
+        try:
+            await self._relay.look_ahead(turn, len(body))
+        except BaseException:
+            await answer.close()
+            raise
         turn.http_status = answer.status
         passed = end_to_end(answer.headers)
         wire = HttpWire(answer)

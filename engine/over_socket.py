@@ -249,6 +249,7 @@ class SocketSide:
                 raise self._too_large(turn) from error
             raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
         turn.bytes_sent += len(frame)
+        await self._relay.look_ahead(turn, len(frame))
         wire = SocketWire(connection)
         held_back = await self._first(turn, wire, continued=turn.extended is not None)
         return await self._relay.respond(turn, wire, held_back, 200, [])

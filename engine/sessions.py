@@ -82,6 +82,11 @@ class Sessions:
         self._scopes.move_to_end(key)
         return scope
 
+    def anchors(self, key: ScopeKey) -> list[Anchor]:
+        """The anchors of a scope, if there is one."""
+        scope = self._scopes.get(key)
+        return [] if scope is None else list(scope.anchors.values())
+
     def scopes(self) -> Iterator[Scope]:
         yield from list(self._scopes.values())
 
@@ -213,6 +218,8 @@ class Sessions:
 
     def _trim_sessions(self) -> list[Chain]:
         closing: list[Chain] = []
+        if len(self._scopes) <= self._bounds.sessions:
+            return closing
         for scope in list(self._scopes.values()):
             if len(self._scopes) <= self._bounds.sessions:
                 break
@@ -259,6 +266,8 @@ class Sessions:
         Either way cold anchors of the least recently used sessions go first, then chains that are
         spare.
         """
+        if self._bytes <= self._bounds.bytes:
+            return []
         self._condense(live=False)
         self._condense(live=True)
         for live in (False, True):  # kept responses have no connection to close

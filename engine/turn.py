@@ -63,6 +63,8 @@ class Call:
     client_version: str | None = None
     epoch_reset: str | None = None
     compaction: bool = False
+    request: Request | None = None
+    """The body, where the driver has read it already (``Driver.read``)."""
 
 
 class Timer(Protocol):

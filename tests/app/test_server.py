@@ -1,7 +1,9 @@
+import gc
 import logging
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from app.errors import LedgerError
 from app.server import PlainFailure, configure, configure_logging, run
@@ -123,3 +125,12 @@ def test_an_interrupt_ends_quietly_once_everything_is_closed(settings, monkeypat
 
     monkeypatch.setattr("uvicorn.Server.run", interrupted)
     assert run(application, settings) is None
+
+
+def test_what_is_there_at_the_start_is_not_collected_again(settings, monkeypatch):
+    done = []
+    for name in ("collect", "freeze", "set_threshold"):
+        monkeypatch.setattr(gc, name, lambda *given, name=name: done.append((name, *given)))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _: done.append(("run",)))
+    run(application, settings)
+    assert done == [("collect",), ("freeze",), ("set_threshold", 20_000, 20, 20), ("run",)]

@@ -184,3 +184,20 @@ def test_staging_keeps_what_is_held_and_learns_the_new_spelling():
     held, _ = staged.baseline([], KEY)
     assert (held[0].held, held[0].echo) == (raw(said("x", id="m1")), raw(said("x")))
     assert (held[1].held, base.items[0].echo) == (raw("new"), raw(said("x", id="m1")))
+
+
+def test_the_digest_of_a_request_is_worked_out_once(monkeypatch):
+    staged = stage([raw(said("x"))], {}, None)
+    expected = staged.digest([raw(said("y"))], KEY)
+    seen = []
+
+    def count(key, digest, items):
+        seen.append(len(list(items)))
+        return digest
+
+    monkeypatch.setattr("engine.chain.digests.extend", count)
+    staged.digest([raw(said("y"))], KEY)
+    assert [1] == seen
+    fresh = stage([raw(said("x"))], {}, None)
+    monkeypatch.undo()
+    assert expected == fresh.digest([raw(said("y"))], KEY)

@@ -80,6 +80,7 @@ def test_items_of_equal_content_pair_off_by_their_ids(held, sent, pairs):
 def test_anchors_may_come_one_by_one():
     one, two = turn([user("a")], [said("b")]), turn([user("c")], [said("d")])
     assert most_echoed(iter([one, two]), request([said("b")]).items) is one
+    assert most_echoed([one], list(request([said("b")]).items)) is one
 
 
 def test_only_what_the_model_made_is_an_echo():
@@ -149,3 +150,14 @@ def test_the_short_way_finds_what_counting_finds(data):
         values[data.draw(st.integers(0, len(values) - 1))] = data.draw(MESSAGES)
     asked = request([*values, *data.draw(LISTS)], anchors)
     assert most_echoed(anchors, asked.items) is echoes._counted(anchors, asked.items)
+
+
+def test_where_nothing_is_held_nothing_is_read(monkeypatch):
+    monkeypatch.setattr(echoes, "_model_made", None)
+    assert most_echoed([], request([said("b")]).items) is None
+
+
+def test_an_echo_behind_an_edited_item_is_found_without_counting(monkeypatch):
+    anchor = turn([user("a"), said("b"), user("c")], [said("d")])
+    monkeypatch.setattr(echoes, "_counted", None)
+    assert most_echoed([anchor], request([user("A"), said("b"), user("c")]).items) is anchor
