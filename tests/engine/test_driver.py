@@ -253,7 +253,7 @@ async def test_a_body_that_cannot_be_read_ahead_is_told_as_one(caplog, monkeypat
 
 
 async def test_a_large_body_is_read_and_digested_in_a_thread(monkeypatch):
-    """CASES 134: nothing works through megabytes on the event loop."""
+    """A fault of the field (docs/field-reports.md): every other stream would wait."""
     here, where = threading.get_ident(), {}
 
     def noted(name, work):
