@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import echoes
+from engine.baseline import grown
 from engine.chain import Anchor, HeldItem, known, stage
 from engine.echoes import most_echoed
 from engine.request import own_copy, split
+from engine.spelling import Items
 
 KEY = b"k"
 
@@ -100,6 +102,16 @@ def test_repeating_the_users_items_alone_is_no_echo():
     asked = request([user("a"), said("b"), user("C")], [later])
     assert most_echoed([later], asked.items) is later
     assert most_echoed([later], request([user("A"), said("B")], [later]).items) is None
+
+
+def test_to_name_one_baseline_echoes_nothing_of_another():
+    """Neither of them stands in a body: that is no body in common."""
+    named = turn([user("x")], [said("y")])
+    other = turn([user("a")], [said("b")])
+    other.items = grown((), split(b'{"input":"a"}').items, [Raw(json.dumps(said("b")).encode())])
+    asked = Items((Raw(b'{"role":"user","content":"c"}'),), base=named.items)
+    assert most_echoed([other], asked) is None
+    assert most_echoed([other, named], asked) is named
 
 
 def test_an_item_that_cannot_be_read_is_no_echo_and_hides_none():

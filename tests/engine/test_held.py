@@ -33,6 +33,16 @@ def test_a_spelling_has_memory_of_its_own():
     assert twin.spelled(Raw(b'{"a":1}')).echo == Raw(b'{"a":1}')
 
 
+def test_a_spelling_takes_no_more_memory_than_it_needs():
+    body = b'[{"a":1},{"a": 1}]'
+    one, other = Raw(memoryview(body)[1:8]), Raw(memoryview(body)[9:17])
+    same = HeldItem(one, received=False).spelled(Raw(b'{"a":1}'))
+    assert same.echo is same.held
+    respelled = HeldItem(one, received=False, echo=other).spelled(Raw(b'{"a": 1}'))
+    assert bytes(respelled.echo) == b'{"a": 1}'
+    assert respelled.echo.copy() is respelled.echo
+
+
 KEYS = ["id", "status", "type", "role", "content", "summary", "encrypted_content", "arguments",
         "call_id", "name", "x"]  # fmt: skip
 PARTS = ['"a"', '"b"', '""', "null", "1", "1.0", "[]", "{}", '{"a":1,"a":1}', '"reasoning"',
@@ -158,6 +168,7 @@ def test_an_expected_echo_that_names_a_key_twice_proves_nothing():
     text = bytes(raw(said("x")))
     assert item.difference(Raw(text[:-1] + b', "content": "x"}')) == ()
     assert item.difference(Raw(text[:-1] + b', "status": "a", "status": "b"}')) == ()
+    assert item.difference(Raw(text[:-1] + b', "status": {"a": 1, "a": 1}}')) == ()
 
 
 def output(text, meta):

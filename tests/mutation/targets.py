@@ -65,7 +65,6 @@ TARGETS = (
             "test_echoes.py",
         ),
         (
-            "Baseline._item", "Baseline.begins_with", "Baseline.give_way", "grown", "_grown",
             "_oddities", "digested", "proven", "matched",
         ),
     ),
