@@ -43,8 +43,10 @@ class Regime:
 def choose(source: random.Random) -> Regime:
     flavour = source.choice(("openai", "openai", "codex", "azure"))
     chance = source.random()
-    if chance < 0.28:
+    if chance < 0.24:
         return Regime("plain", flavour)
+    if chance < 0.28:
+        return Regime("resend", flavour, Policy(retry_ambiguous=True), exact=False)
     if chance < 0.32:
         return Regime("freeze", flavour, Policy(freeze=("_meta",)))
     if chance < 0.38:
