@@ -104,6 +104,13 @@ def test_repeating_the_users_items_alone_is_no_echo():
     assert most_echoed([later], request([user("A"), said("B")], [later]).items) is None
 
 
+def test_what_looks_like_the_users_is_no_echo_whoever_made_it():
+    first = turn([user("a")], [user("q")])
+    later = turn([user("a"), user("q"), user("c")], [said("d")], first, [first])
+    asked = request([user("a"), user("q"), user("C")], [first, later])
+    assert most_echoed([first, later], asked.items) is None
+
+
 def test_to_name_one_baseline_echoes_nothing_of_another():
     """Neither of them stands in a body: that is no body in common."""
     named = turn([user("x")], [said("y")])

@@ -283,3 +283,11 @@ def test_of_a_sealed_item_the_proven_spelling_alone_counts():
     assert sealed.difference(raw(said("y"))) == ("content", 0, "text")
     assert sealed.odd(raw(said("x"))) == Odd(None, received=True, sealed=True)
     assert sealed.spelled(raw(said("x"))).sealed is True
+
+
+def test_a_sealed_item_stays_sealed_and_frozen_in_memory_of_its_own():
+    body = bytes(raw([said("x")]))
+    item = HeldItem(Raw(memoryview(body)[1:-1]), received=True, sealed=True, frozen=True)
+    twin = item.spelled(raw(said("x")))
+    assert (twin is item, twin.sealed, twin.frozen) == (False, True, True)
+    assert twin.odd(raw(said("x"))) == Odd(None, received=True, frozen=True, sealed=True)
