@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.demo.provider.faults import HttpError
 from app.demo.provider.oracle import same_transcript
-from engine import failures
+from engine import diagnosis, failures
 from engine.diagnosis import COMPARISON, OPTIONS, REFUSED, answers, comparing, is_refusal
 from engine.model import Mode, Policy, Reason, Status
 from engine.request import changed_fields, split
@@ -280,6 +280,17 @@ async def test_a_refusal_holds_for_its_model_alone():
     assert "cache_hit" == await it.turn("four")
     await it.turn("five", model=NEW)
     assert 1 == it.stack.last.attempts
+
+
+async def test_beyond_the_most_refusals_the_oldest_is_asked_once_more(monkeypatch):
+    monkeypatch.setattr(diagnosis, "_MAX_REFUSALS", 1)
+    it = Talk("codex")
+    attempts = []
+    await it.turn()
+    for at, model in enumerate((NEW, "gpt-6-sol", "gpt-6-sol", NEW)):
+        await it.turn(str(at), model=model)
+        attempts.append(it.stack.last.attempts)
+    assert [2, 2, 1, 2] == attempts
 
 
 async def test_a_question_of_the_clients_own_that_is_refused_is_the_clients_to_know_of():
