@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
+from typing import TypeVar
 
 from msgspec import Raw
 
@@ -36,6 +37,10 @@ def _is_part_of_another(anchor: Anchor, baselines: set[int]) -> bool:
 
 
 _LOOKED_AT = 64
+_LONG = 2048
+_AT_AN_END = 128
+"""Items of a transcript that is longer than ``_LONG``."""
+_T = TypeVar("_T")
 
 
 def _surely_echoed(anchor: Anchor, request_items: Sequence[Raw]) -> bool:
@@ -56,7 +61,7 @@ def _surely_echoed(anchor: Anchor, request_items: Sequence[Raw]) -> bool:
 
 def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
     sent: dict[bytes, list[str | None]] = {}
-    for value in _model_made(request_items):
+    for value in _model_made(_ends(request_items)):
         digest, id_ = items.echo_key(value)
         sent.setdefault(digest, []).append(id_)
     if not sent:
@@ -65,12 +70,20 @@ def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor 
     for anchor in anchors:
         table = digested(anchor.items)
         if table is None:
-            count = _echoes(anchor.items, sent)
+            count = _echoes(_ends(anchor.items), sent)
         else:
-            count = _repeated(table, request_items) + _echoes(anchor.items[len(table) :], sent)
+            more = _ends(anchor.items[len(table) :])
+            count = _repeated(table, request_items) + _echoes(more, sent)
         if count >= most:
             best, most = anchor, count
     return best
+
+
+def _ends(values: Sequence[_T]) -> Sequence[_T]:
+    """Of a very long transcript its two ends, which tell branches apart: reading all takes long."""
+    if len(values) <= _LONG:
+        return values
+    return [*values[:_AT_AN_END], *values[len(values) - _AT_AN_END :]]
 
 
 def _echoes(held: Iterable[HeldItem], sent: Mapping[bytes, Sequence[str | None]]) -> int:

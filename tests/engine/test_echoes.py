@@ -180,3 +180,16 @@ def test_an_echo_behind_an_edited_item_is_found_without_counting(monkeypatch):
     anchor = turn([user("a"), said("b"), user("c")], [said("d")])
     monkeypatch.setattr(echoes, "_counted", None)
     assert most_echoed([anchor], request([user("A"), said("b"), user("c")]).items) is anchor
+
+
+def test_of_very_long_transcripts_the_ends_are_read(monkeypatch):
+    monkeypatch.setattr(echoes, "_LONG", 8)
+    monkeypatch.setattr(echoes, "_AT_AN_END", 2)
+    history = [said(str(n)) for n in range(12)]
+    one, two = turn(history, [said("b")]), turn(history, [said("c")])
+    read = []
+    key = echoes.items.echo_key
+    monkeypatch.setattr(echoes.items, "echo_key", lambda value: (read.append(1), key(value))[1])
+    asked = request([user("edited"), *history[1:], said("b")]).items
+    assert most_echoed([one, two], asked) is one
+    assert len(read) <= 3 * 4
