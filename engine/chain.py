@@ -66,6 +66,8 @@ class Anchor:
     chain: Chain | None = None
     cold: ColdCause | None = None
     reset_reason: str | None = None
+    renamed: bool = False
+    """The upstream has given the id once more: what it names by it now is not known."""
     kept: KeptChain | None = None
     """With ``continuation = "store"``: the upstream said that it keeps the response."""
 

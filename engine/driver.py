@@ -124,16 +124,16 @@ class Driver:
 
     def reset_epoch(self, tenant: str, upstream: str, session: str, reason: str) -> None:
         """Make a session's anchors cold; its next turn goes in full and says why (DESIGN 4.6)."""
-        scope = self.sessions.scope_of(tenant, upstream, session)
-        self._keeper.close(self.sessions.reset(scope, session, reason))
+        for scope in self.sessions.scopes_of(tenant, upstream, session):
+            self._keeper.close(self.sessions.reset(scope, session, reason))
 
     def cool(
         self, tenant: str, upstream: str, session: str, anchor: Anchor, cause: ColdCause
     ) -> None:
         """Let nothing continue an anchor; the connection that holds it as its latest is closed."""
-        if anchor.chain is not None:
-            scope = self.sessions.scope_of(tenant, upstream, session)
-            self._keeper.retire(scope, anchor.chain, cause)
+        if (chain := anchor.chain) is not None:
+            for scope in self.sessions.scopes_of(tenant, upstream, session):
+                self._keeper.retire(scope, chain, cause)
 
     def figures(self, upstream: str) -> tuple[int, int]:
         """For how many tenants the upstream keeps no responses; answers that can be continued."""

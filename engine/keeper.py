@@ -106,7 +106,9 @@ class Keeper:
         """
         reason = turn.call.epoch_reset or EpochReason.MANUAL
         name = turn.session or self.decide(turn, turn.scope.epoch("")).session
-        self.close(self.sessions.reset(turn.scope, name, reason))
+        turn.scope.epoch(name)
+        for scope in self.sessions.scopes_of(turn.call.tenant, turn.call.upstream.name, name):
+            self.close(self.sessions.reset(scope, name, reason))
 
     def own(self, turn: Turn, connection: Connection) -> None:
         """Keep the connection that only this turn's client socket uses."""
@@ -166,10 +168,8 @@ class Keeper:
         return staged.sent(self._key)
 
     def lost_one(self, turn: Turn) -> None:
-        call = turn.call
-        self.health.lost(
-            call.tenant, call.upstream.name, call.upstream.policy, self._clock.monotonic()
-        )
+        call, now = turn.call, self._clock.monotonic()
+        self.health.lost(call.tenant, call.upstream.name, call.upstream.policy, now)
 
     def commit(self, turn: Turn) -> None:
         call, scope, chain = turn.call, turn.scope, turn.chain

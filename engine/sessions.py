@@ -90,12 +90,16 @@ class Sessions:
     def scopes(self) -> Iterator[Scope]:
         yield from list(self._scopes.values())
 
-    def scope_of(self, tenant: str, upstream: str, session: str) -> Scope:
-        """The scope that holds a session by its name, be it one that was given here."""
-        unnamed = self._scopes.get((tenant, upstream, None))
-        if unnamed is not None and session in unnamed.epochs:
-            return unnamed
-        return self.scope((tenant, upstream, session))
+    def scopes_of(self, tenant: str, upstream: str, session: str) -> list[Scope]:
+        """The scopes that hold a session by its name, be it one that was given here.
+
+        There may be two: a request without a name is of the session whose response it names.
+        """
+        unnamed, own = self._scopes.get((tenant, upstream, None)), (tenant, upstream, session)
+        found = [unnamed] if unnamed is not None and session in unnamed.epochs else []
+        if not found or own in self._scopes:
+            found.append(self.scope(own))
+        return found
 
     def find(
         self, response_id: str, asker: ScopeKey | None = None
@@ -137,7 +141,10 @@ class Sessions:
         An upstream that counts its responses begins anew when it starts anew, for all tenants.
         """
         for (_, name, _), anchor in self._by_response.get(response_id, {}).items():
-            if name == upstream and anchor.kept is not None:
+            if name != upstream:
+                continue
+            anchor.renamed = True
+            if anchor.kept is not None:
                 anchor.cool(ColdCause.MISSING_RESPONSE_ID)
 
     @property

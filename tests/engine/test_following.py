@@ -15,7 +15,7 @@ from engine.model import Kind, Mode, Policy, Reason, Status
 from tests.support.first_turns import after, stack
 from tests.support.loopback import LoopbackHttp, Stack
 from tests.support.provider import MODEL, user
-from tests.support.storing import STORE, reading
+from tests.support.storing import STORE, counting, reading
 
 FIRST = {"model": MODEL, "store": True, "stream": True, "input": [user("one")]}
 SOCKET = {"transport": "ws", "socket": "c"}
@@ -271,6 +271,19 @@ async def test_an_upstream_that_ignores_what_the_client_names_is_not_believed():
     await s.turn(body)
     assert s.facts[0].response_id == s.last.previous_response_id
     assert holds(s, body)
+
+
+async def test_an_id_that_was_given_again_no_longer_names_what_is_known():
+    s = stack(STORE)
+    counting(s, ["resp_1", "resp_1", "resp_2", "resp_3"])
+    events = await s.turn(FIRST)
+    await s.turn({**FIRST, "input": [user("another's")]}, session="other")
+    await s.turn(delta_of("resp_1"))
+    assert (Reason.CLIENT_ANCHORED, None) == (s.last.reason, s.last.baseline_digest)
+    body = after(events, FIRST, "x")
+    answered = json.loads(s.core.held(s.core.log[-1].response_id).output[-1].text)
+    await s.turn({**body, "input": [*body["input"], answered, user("more")]})
+    assert Mode.HTTP_FULL == s.last.mode
 
 
 async def test_the_clients_own_turn_is_no_word_on_what_the_upstream_keeps():

@@ -13,6 +13,7 @@ from engine.model import Mode, Policy, Reason
 from tests.support.first_turns import FIRST, after, stack, warm
 from tests.support.insides import settled, slow_ping
 from tests.support.loopback import Stack
+from tests.support.provider import user
 
 
 def reset(s: Stack, reason: str) -> None:
@@ -122,6 +123,27 @@ async def test_a_reset_by_name_reaches_an_unnamed_session():
     s.driver.reset_epoch("tenant", "default", s.last.session, "summarize")
     await s.turn(body, session=None)
     assert Reason.EPOCH_RESET == s.last.reason
+
+
+@pytest.mark.parametrize("by", ["name", "request", "unnamed request"])
+@pytest.mark.parametrize("store", [True, False])
+async def test_a_reset_reaches_what_unnamed_requests_left_in_a_named_session(store, by):
+    s = stack()
+    first = {**FIRST, "store": store}
+    body = after(await s.turn(first), first)
+    own = {**first, "input": [user("x")], "previous_response_id": s.last.response_id}
+    answered = await s.turn(own, session=None)
+    unnamed = after(answered, {**first, "input": [*body["input"][:-1], user("x")]})
+    if by == "name":
+        reset(s, "summarize")
+    else:
+        own["previous_response_id"] = s.last.response_id
+        session = None if by == "unnamed request" else "s"
+        await s.turn(own, session=session, epoch_reset="summarize")
+    for request, session in ((body, "s"), (unnamed, None)):
+        await s.turn(request, session=session)
+        assert Mode.WS_FULL == s.last.mode
+        assert by != "name" or s.last.reason is Reason.EPOCH_RESET
 
 
 async def test_a_reset_during_an_http_turn_holds_for_the_next_one():

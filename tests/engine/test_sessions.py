@@ -283,4 +283,7 @@ def test_an_epoch_is_kept_as_long_as_an_anchor_of_its_session():
     put(sessions, unnamed, "1", session="anon-1")
     sessions.trim(unnamed)
     assert list(unnamed.epochs) == ["anon-1"]
-    assert sessions.scope_of("t", "u", "anon-1") is unnamed
+    assert [unnamed] == sessions.scopes_of("t", "u", "anon-1")
+    assert [("t", "u", "s")] == [scope.key for scope in sessions.scopes_of("t", "u", "s")]
+    own = sessions.scope(("t", "u", "anon-1"))
+    assert [unnamed, own] == sessions.scopes_of("t", "u", "anon-1")
