@@ -104,6 +104,18 @@ def test_repeating_the_users_items_alone_is_no_echo():
     assert most_echoed([later], request([user("A"), said("B")], [later]).items) is None
 
 
+def test_of_what_only_digests_are_kept_an_echo_is_known_by_its_bytes():
+    one = turn([user("a"), said("b"), user("c")], [said("d")])
+    assert one.items.condense(KEY)
+    other = turn([user("e")], [said("f")])
+    for echo in ("b", "d"):
+        asked = request([user("z"), said(echo)])
+        assert most_echoed([one, other], asked.items) is one
+    asked = request([user("z"), said("b"), said("d"), said("f")])
+    assert most_echoed([one, other], asked.items) is one
+    assert most_echoed([one], request([user("a"), said("q")]).items) is None
+
+
 def test_what_looks_like_the_users_is_no_echo_whoever_made_it():
     first = turn([user("a")], [user("q")])
     later = turn([user("a"), user("q"), user("c")], [said("d")], first, [first])
