@@ -16,6 +16,10 @@ from app.settings import Settings
 DRAIN_SECONDS = 10
 """How long running answers may go on after the server was told to stop."""
 
+IDLE_SECONDS = 120
+"""How long a client's connection is kept between two requests. Agents work for a while between two
+turns; a connection that closes just as the next one is sent is a turn that is lost."""
+
 
 def configure(app: Any, settings: Settings) -> uvicorn.Config:
     """uvicorn's configuration.
@@ -35,6 +39,7 @@ def configure(app: Any, settings: Settings) -> uvicorn.Config:
         log_config=None,
         server_header=False,
         lifespan="on",
+        timeout_keep_alive=IDLE_SECONDS,
         timeout_graceful_shutdown=DRAIN_SECONDS,
     )
 

@@ -200,7 +200,9 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
         there = [peers.direct(up)]
         try:
             starts = [(NGINX, peers.nginx), (STARLETTE, peers.starlette)]
-            for name, start in [*starts, *([(LITELLM, peers.litellm)] if scale >= 1 else [])]:
+            if scale >= 1 and not {"burst", "alone"}.isdisjoint(names):
+                starts.append((LITELLM, peers.litellm))
+            for name, start in starts:
                 peer = start(up, scratch)
                 if peer is None:
                     print(f"{name}: not installed")
@@ -210,7 +212,7 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
             print(f"load of this machine before: {os.getloadavg()[0]:.1f}")
             for name in names:
                 SCENARIOS[name](report, there, count, scale)
-                if name == "paced" or (name == names[-1] and "paced" not in names):
+                if name == "paced":
                     memory(report, there)
         finally:
             for peer in there:

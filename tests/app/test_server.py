@@ -134,3 +134,7 @@ def test_what_is_there_at_the_start_is_not_collected_again(settings, monkeypatch
     monkeypatch.setattr(uvicorn.Server, "run", lambda _: done.append(("run",)))
     run(application, settings)
     assert done == [("collect",), ("freeze",), ("set_threshold", 20_000, 20, 20), ("run",)]
+
+
+def test_a_connection_outlasts_the_work_of_an_agent_between_two_turns(settings):
+    assert 120 == configure(application, settings).timeout_keep_alive
