@@ -175,7 +175,7 @@ def let_short_kept_responses_be(monkeypatch):
         (refuse_long_chains, {"needless_full"}, None, 506),
         (never_release_leases, {"needless_full"}, None, 509),
         (ignore_leases, {"unproven"}, None, 516),
-        (forget_the_last_output, {"transcript", "needless_full"}, None, 518),
+        (forget_the_last_output, {"transcript", "needless_full"}, None, 508),
         (ignore_missing_items, {"transcript", "unproven", "reason"}, None, 502),
         (forget_resets, {"unproven"}, None, 519),
         (
@@ -209,7 +209,7 @@ def test_a_fault_is_shown_by_a_few_steps_of_its_seed(monkeypatch):
     assert class_ in {class_of(fault) for fault in run_seed(seed, steps=steps).faults}
 
 
-@pytest.mark.parametrize("seed", [6, 7, 8])
+@pytest.mark.parametrize("seed", [8, 12, 13])
 def test_a_seed_is_the_same_run_each_time(seed):
     one, other = (run_seed(seed) for _ in range(2))
     assert one == other
@@ -217,8 +217,8 @@ def test_a_seed_is_the_same_run_each_time(seed):
 
 
 def test_what_breaks_inside_a_run_is_a_fault_and_no_end_of_the_soak(monkeypatch):
-    monkeypatch.setattr(Chain, "stage", None)
-    assert run_seed(1).faults != []
+    monkeypatch.setattr(Conversations, "conclude", None)
+    assert [class_of(fault) for fault in run_seed(1).faults] == ["crash"]
 
 
 def test_totals_are_added_up_over_runs_and_an_interrupted_seed_is_run_again(tmp_path):

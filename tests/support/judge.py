@@ -315,9 +315,10 @@ class Judge:
 
         Beyond the byte budget the engine has only digests of those bytes.
         """
-        before = self.texts.get(sent.expected.response_id or "", [])
-        now = sent.logical if isinstance(sent.logical, list) else []
-        return len(now) < len(before) or now[: len(before)] != before
+        before = self.texts.get(sent.expected.response_id or "")
+        if before is None or not isinstance(sent.logical, list):
+            return True  # a string, then or now
+        return sent.logical[: len(before)] != before
 
     def _is_large(self, sent: Sent) -> bool:
         """Whether the frame of the continuation may exceed the limit: the limit is of what is sent."""

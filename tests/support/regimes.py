@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.demo.provider import faults
@@ -57,6 +57,9 @@ def choose(source: random.Random) -> Regime:
         keeper = "azure" if flavour == "azure" else "openai"
         allowed = frozenset({"store_unsupported"})
         return Regime("store", keeper, Policy(continuation="store"), exact=False, allowed=allowed)
+    if chance < 0.54:
+        bounds = replace(_ROOMY, bytes=source.choice((10_000, 20_000, 40_000)))
+        return Regime("digests", flavour, bounds=bounds, exact=False)
     if chance < 0.7:
         small = Bounds(
             sessions=source.choice((2, 5)),
