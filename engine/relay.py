@@ -85,9 +85,7 @@ class Relay:
         try:
             if held_back:
                 self._note(turn)
-                if turn.fold.terminal is None:
-                    held_back = held_back + self._batch(turn, wire, wire.take())
-                yield held_back
+                yield held_back  # at once: what came with it takes its time
             while turn.fold.terminal is None:
                 try:
                     event = await self.next(turn, wire, idle)
