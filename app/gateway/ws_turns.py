@@ -142,6 +142,9 @@ class ClientSocket:
 
     async def _turn(self, frame: Frame) -> None:
         call = await self.call(frame)
+        if self.departure.gone:
+            self._record_abandoned(frame)
+            return
         self._is_running = True
         self.seat.note(None)
         try:
