@@ -167,7 +167,7 @@ class SocketSide:
         headers, _ = self._keeper.handshake(turn)
         began = self._clock.monotonic()
         connection: Connection | None = None
-        for last in (False, True):
+        for last in (False, True):  # pragma: no branch - the last attempt breaks or raises
             self._opening += 1
             try:
                 async with self._relay.limit(turn, policy.connect_timeout + _CONNECT_GRACE):

@@ -69,6 +69,16 @@ def test_an_anchor_counts_the_items_that_a_request_repeats():
     assert one.matched([]) == 0
 
 
+def test_who_holds_nothing_that_is_known_gives_way_to_nobody_and_nobody_to_it():
+    opaque, later = anchor(), anchor()
+    later.items, _ = stage([raw(said("a"))], {}, None).baseline([], KEY)
+    weight = later.weight
+    assert weight > 0
+    opaque.give_way(later)
+    later.give_way(opaque)
+    assert (5, weight) == (opaque.weight, later.weight)
+
+
 def test_a_turn_is_staged_and_committed():
     line, first, second = chain(), anchor(), anchor()
     line.commit(first, 1.0)

@@ -9,7 +9,7 @@ import pytest
 
 from app.demo.provider import faults
 from app.demo.provider.actions import Gate
-from engine.model import Mode, Policy, Reason
+from engine.model import ColdCause, Mode, Policy, Reason
 from tests.support.first_turns import FIRST, after, stack, warm
 from tests.support.insides import settled, slow_ping
 from tests.support.loopback import Stack
@@ -164,3 +164,17 @@ async def test_a_reset_during_an_http_turn_holds_for_the_next_one():
     s.upstream = type(s.upstream)("default", "http://provider/v1", Policy())
     await s.turn(after(events, FIRST))
     assert (Reason.EPOCH_RESET, "summarize") == (s.last.reason, s.last.epoch_reset_reason)
+
+
+async def test_a_reset_that_another_turn_consumed_leaves_an_http_turn_what_it_was():
+    s = stack(Policy(max_frame_bytes=1))
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1))
+    slow = await s.answer(FIRST)
+    s.driver.reset_epoch("tenant", "default", "s", "summarize")
+    await s.turn(FIRST)
+    gate.open()
+    async for _ in slow:
+        pass
+    anchors = s.driver.sessions.anchors(("tenant", "default", "s"))
+    assert [(ColdCause.HTTP, None)] * 2 == [(one.cold, one.reset_reason) for one in anchors]

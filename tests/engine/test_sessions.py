@@ -50,6 +50,19 @@ def test_a_dropped_anchor_is_gone_and_dropping_twice_is_harmless():
     assert (sessions.find("r1"), dict(scope.anchors)) == (None, {})
 
 
+def test_of_two_answers_with_one_id_the_later_is_found_whichever_is_dropped():
+    sessions = Sessions(Bounds(), KEY)
+    scope = sessions.scope(key())
+    former, later = put(sessions, scope, "1"), put(sessions, scope, "2")
+    former.response_id = later.response_id = "r"
+    sessions.add(scope, former)
+    sessions.add(scope, later)
+    sessions.drop(scope, former)
+    assert (key(), later) == sessions.find("r")
+    sessions.drop(scope, later)
+    assert sessions.find("r") is None
+
+
 def test_an_anchor_without_a_response_id_is_kept_but_not_found():
     sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
@@ -226,6 +239,16 @@ def test_what_digests_do_not_make_room_for_is_forgotten():
     assert sessions.trim(sessions.scope(key())) == [chain]
     assert (last.cold, sessions.find("r3")) == (ColdCause.EVICTED, None)
     assert cold.size == 0
+
+
+def test_over_the_byte_budget_a_chain_that_holds_nothing_is_closed_with_those_that_do():
+    sessions = Sessions(Bounds(bytes=1), KEY)
+    scope = sessions.scope(key())
+    empty = scope.chains["c0"] = Chain("c0", "conn", b"h", 0.0, 0.0)
+    empty.commit(None, 0.0)
+    full = held(scope, "1", sessions).chain
+    assert [empty, full] == sessions.trim(scope)
+    assert (0, {}) == (sessions.bytes, dict(scope.chains))
 
 
 def test_what_a_later_anchor_holds_is_counted_with_that_one():
