@@ -16,6 +16,7 @@ from app.settings import Settings
 DRAIN_SECONDS = 10
 """How long running answers may go on after the server was told to stop."""
 
+SWITCH_SECONDS = 0.0005
 IDLE_SECONDS = 120
 """How long a client's connection is kept between two requests. Agents work for a while between two
 turns; a connection that closes just as the next one is sent is a turn that is lost."""
@@ -80,6 +81,9 @@ class PlainFailure:
 def run(app: Any, settings: Settings) -> None:
     """Serve until a signal ends it. A failure to start ends the process with status 3."""
     _collect_seldom()
+    # Each call to the network gives the interpreter away; a thread that computes, be it the
+    # ledger's or one with a large body, would keep it for five milliseconds each time.
+    sys.setswitchinterval(SWITCH_SECONDS)
     with contextlib.suppress(KeyboardInterrupt):  # raised again once everything is closed
         uvicorn.Server(configure(PlainFailure(app), settings)).run()
 
