@@ -205,8 +205,8 @@ class Keeper:
                 self._hang_on(anchor, turn)
             elif chain is None or cold is not None:
                 anchor.cool(cold or ColdCause.HTTP)
-                if turn.followed is not None and turn.followed is turn.extended:
-                    self._share(turn.followed, anchor)
+                if (own := turn.followed) and own is turn.extended and not own.is_live:
+                    self._share(own, anchor)  # what is live outlives what is cold
             self.sessions.add(scope, anchor)
         if turn.kind is Kind.COMPACTION:
             epoch.reset(EpochReason.COMPACTION)

@@ -12,9 +12,10 @@ from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from app.demo.provider.oracle import same_transcript
 from engine.model import Kind, Mode, Policy, Reason, Status
+from engine.sessions import Bounds
 from tests.support.first_turns import after, stack
 from tests.support.loopback import LoopbackHttp, Stack
-from tests.support.provider import MODEL, user
+from tests.support.provider import MODEL, make_core, user
 from tests.support.storing import STORE, counting, reading
 
 FIRST = {"model": MODEL, "store": True, "stream": True, "input": [user("one")]}
@@ -299,6 +300,18 @@ async def test_bytes_of_a_history_that_is_only_named_are_counted_once():
     held = anchors(s, None)
     assert sum(anchor.size for anchor in held) == s.driver.sessions._bytes
     assert [0, 0, 0] == [anchor.size for anchor in held[1:-1]]
+
+
+async def test_bytes_are_counted_as_long_as_a_live_response_holds_them():
+    s = Stack(make_core(), bounds=Bounds(anchors_per_session=2))
+    await s.turn({**FIRST, "input": [user("x" * 9_000)]})
+    await s.turn(delta(s))
+    for text in ("two", "three"):
+        await s.turn({**FIRST, "input": [user(text)]})
+    live = anchors(s)[0]
+    assert (s.facts[0].response_id, True) == (live.response_id, live.is_live)
+    assert live.size > 9_000
+    assert sum(anchor.size for anchor in anchors(s)) == s.driver.sessions.bytes
 
 
 async def test_a_warm_up_that_is_answered_here_stands_for_what_it_names():
