@@ -18,6 +18,8 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -231,6 +233,7 @@ def main() -> int:
     if given.install_peers:
         peers.install()
     gc.disable()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     os.sched_setaffinity(0, cores()[1])
     count, scale = (3, 0.25) if given.short else (5, 1.0)
     missed = run(given.only.split(","), given.rounds or count, scale)
