@@ -332,10 +332,8 @@ def _places(text: bytes, fields: Mapping[str, Raw]) -> dict[str, int] | None:
         at = skip(text, at + 1)
         if not text.startswith(key, at):
             return None
-        at = skip(text, at + len(key))
-        if text[at : at + 1] != b":":
-            return None
-        at = skip(text, at + 1)
+        # The text is an object that was decoded: behind a key there is a colon.
+        at = skip(text, skip(text, at + len(key)) + 1)
         value = memoryview(raw)
         if not text.startswith(value, at):
             return None
