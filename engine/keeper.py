@@ -254,8 +254,8 @@ class Keeper:
         """Why the answer cannot be continued although it was one."""
         fold = turn.fold
         former = turn.extended if turn.chain is None else turn.chain.anchor
-        if not fold.response_id or (former and former.response_id == fold.response_id):
-            return ColdCause.MISSING_RESPONSE_ID  # or one that names two responses
+        if not fold.response_id or kept.names_two(former, fold, turn.chain):
+            return ColdCause.MISSING_RESPONSE_ID
         if fold.lacks_items:
             return ColdCause.MISSING_OUTPUT_ITEMS
         return ColdCause.OUTPUT_CONFLICT if fold.conflicts else None
