@@ -131,7 +131,9 @@ class Driver:
         self, tenant: str, upstream: str, session: str, anchor: Anchor, cause: ColdCause
     ) -> None:
         """Let nothing continue an anchor; the connection that holds it as its latest is closed."""
-        if (chain := anchor.chain) is not None:
+        if (chain := anchor.chain) is None:
+            anchor.cool(cause)  # the upstream keeps it, unless it is cold already
+        else:
             for scope in self.sessions.scopes_of(tenant, upstream, session):
                 self._keeper.retire(scope, chain, cause)
 

@@ -11,7 +11,7 @@ from app.demo.provider import faults
 from app.demo.provider.oracle import same_transcript
 from engine import digests
 from engine.aside import LARGE
-from engine.model import Kind, Mode, Policy, Reason, Status
+from engine.model import ColdCause, Kind, Mode, Policy, Reason, Status
 from engine.request import split
 from tests.support.first_turns import FIRST, after, stack, warm
 from tests.support.provider import user
@@ -205,6 +205,18 @@ async def test_at_the_end_all_connections_are_closed():
     await s.driver.aclose()
     assert [True] * len(s.sockets.opened) == [c.closed for c in s.sockets.opened]
     await s.driver.aclose()
+
+
+@pytest.mark.parametrize("policy", [Policy(), Policy(continuation="store", force_store=True)])
+async def test_what_is_cooled_is_continued_by_nobody_whoever_keeps_it(policy):
+    s = stack(policy)
+    body = await warm(s)
+    (anchor,) = s.driver.sessions.anchors(("tenant", "default", "s"))
+    for cause in (ColdCause.OUTPUT_CONFLICT, ColdCause.CLOSED):
+        s.driver.cool("tenant", "default", "s", anchor, cause)
+    assert (ColdCause.OUTPUT_CONFLICT, False) == (anchor.cold, anchor.is_live)
+    await s.turn(body)
+    assert (Reason.OUTPUT_CONFLICT, None) == (s.last.reason, s.last.previous_response_id)
 
 
 async def test_who_leaves_after_the_end_changes_nothing():

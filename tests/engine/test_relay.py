@@ -38,6 +38,22 @@ async def test_a_quota_error_is_429_with_retry_after_in_one_attempt():
     assert ("retry-after", "9568") in answer.headers
 
 
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        (faults.abort(after=4), 502, "connection_lost"),
+        (faults.ErrorFrame("rate_limit_exceeded", status=429, after=4), 429, "rate_limit_exceeded"),
+    ],
+)
+async def test_who_wants_one_json_answer_is_told_why_there_is_none(fault, status, code):
+    s = stack()
+    s.core.faults.on_request(fault)
+    answer = await s.answer({**FIRST, "stream": False}, transport="http")
+    assert (status, False, 1) == (answer.status, answer.streamed, len(s.core.log))
+    assert "error" in json.loads(answer.body)
+    assert code == s.last.error_code
+
+
 async def test_a_client_that_leaves_is_drained_and_its_usage_recorded():
     s = stack()
     gate = Gate()

@@ -63,6 +63,15 @@ def test_of_two_answers_with_one_id_the_later_is_found_whichever_is_dropped():
     assert sessions.find("r") is None
 
 
+def test_an_id_that_two_sessions_hold_is_found_in_the_other_once_it_is_dropped_in_one():
+    sessions = Sessions(Bounds(), KEY)
+    one, other = sessions.scope(key("one")), sessions.scope(key("other"))
+    first, second = put(sessions, one, "1"), put(sessions, other, "1")
+    assert (key("one"), first) == sessions.find("r1", key("one"))
+    sessions.drop(one, first)
+    assert (key("other"), second) == sessions.find("r1", key("one"))
+
+
 def test_an_anchor_without_a_response_id_is_kept_but_not_found():
     sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
