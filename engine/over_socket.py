@@ -299,7 +299,7 @@ class SocketSide:
         failure = failures.read(data)
         # Without a staged transcript nobody knows the full input: there is nothing to send again.
         again = turn.staged is not None and not turn.observed
-        if turn.asks and diagnosis.is_refusal(failure):
+        if turn.asks and diagnosis.is_refusal(failure, continued=continued):
             self._keeper.diagnosis.refused(turn)
             raise Again(ColdCause.AFTER_FAILED, Reason.CONNECTION_LOST, diagnosis.REFUSED)
         remedy = failure.remedy(continued=continued) if again else Remedy.RELAY

@@ -267,6 +267,24 @@ async def test_over_http_a_refused_question_costs_one_full_turn():
     assert (Mode.HTTP_INCREMENTAL, 1) == (it.stack.last.mode, it.stack.last.attempts)
 
 
+@pytest.mark.parametrize("continuation", ["websocket", "store"])
+async def test_a_full_turn_whose_compared_response_is_missing_is_sent_without_the_question(
+    continuation,
+):
+    it = Talk(continuation=continuation)
+    missing = HttpError(400, "Response not found.", "previous_response_not_found")
+    it.core.faults.on_request(missing, when=lambda attempt: OPTIONS in attempt.body, times=None)
+    await it.turn()
+    it.body["instructions"] = "another"
+    await it.turn("two")
+    assert (Status.COMPLETED, False, REFUSED, 2) == (
+        it.stack.last.status,
+        it.stack.last.mode.incremental,
+        it.stack.last.fallback_reason,
+        it.stack.last.attempts,
+    )
+
+
 async def test_a_refusal_holds_for_its_model_alone():
     it = Talk()
     it.core.faults.on_request(
