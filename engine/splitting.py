@@ -175,9 +175,9 @@ def _opening(body: bytes, first: memoryview) -> tuple[Mapping[str, Raw], int] | 
         bracket = skip(body, colon + 1)
         opens = body[colon : colon + 1] == b":" and body[bracket : bracket + 1] == b"["
         if opens and body.startswith(first, skip(body, bracket + 1)):
+            # Once only: what stands before it is read for that.
             head = _head_before(body, key)
-            if head is not None:
-                return head, bracket + 1
+            return None if head is None else (head, bracket + 1)
     return None
 
 

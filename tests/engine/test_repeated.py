@@ -138,3 +138,11 @@ def test_a_list_behind_very_many_keys_of_its_name_is_read_whole():
         assert outcome(new, [known]) == outcome(new)
         found = splitting._spaced(new, [known])
         assert (0 if found is None else len(found[1]) - 1) == cut_of
+
+
+def test_a_list_in_another_that_looks_like_the_known_one_is_no_opening():
+    (known,) = known_of(b'{"input":[{"a":"' + b"long" * 8 + b'"},2]}')
+    items = b'{"a":"' + b"long" * 8 + b'"} ,2 ,3]}'
+    new = b'{"x":{"input":[' + items + b',"input":[' + items
+    assert outcome(new, [known]) == outcome(new)
+    assert splitting._spaced(new, [known]) is None
