@@ -21,7 +21,7 @@ print(*lines("dev"), *project["build-system"]["requires"], "editables", sep="\n"
 endef
 export DEV_REQUIREMENTS
 
-.PHONY: help install demo serve migrate test check fix soak mutants bench wheel-check lock clients
+.PHONY: help install demo serve migrate test coverage check fix soak mutants bench wheel-check lock clients
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sort | awk -F ':.*## ' '{printf "  make %-12s %s\n", $$1, $$2}'
@@ -41,6 +41,13 @@ JOBS ?= 2
 
 test: $(READY) clients ## Run all tests: units, contracts, browser, real clients; JOBS=2 at a time
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
+
+# Without the random conversations: that one of them happens to pass a line is no test of it.
+COVERING ?= tests/engine tests/app/gateway --ignore-glob='*_conversations.py'
+
+coverage: $(READY) ## Lines and branches of the engine that no test runs; fails if there are any
+	$(BIN)/python -m pytest -q -n $(JOBS) --dist loadfile --hypothesis-seed=0 \
+	  --cov=engine --cov-branch --cov-report=term --cov-fail-under=100 $(COVERING)
 
 check: $(READY) ## Check style, format, types, imports, migrations and that each file has its test
 	$(BIN)/ruff check .

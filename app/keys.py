@@ -29,6 +29,12 @@ HASH_LENGTH = 32
 @dataclass(frozen=True, slots=True)
 class Keys:
     secret: bytes = field(repr=False)
+    _keyed: hmac.HMAC = field(init=False, repr=False, compare=False)
+    """Where every hash begins: setting a key up costs more than most of what is hashed."""
+
+    def __post_init__(self) -> None:
+        keyed = hmac.new(self.secret, digestmod=hashlib.sha256)
+        object.__setattr__(self, "_keyed", keyed)
 
     def derive(self, purpose: str, *parts: str | bytes) -> bytes:
         """32 bytes that depend on the secret, the purpose and every part.
@@ -36,7 +42,7 @@ class Keys:
         Each part is preceded by its length, so that ``("a:b", "c")`` and ``("a", "b:c")`` differ
         whatever the parts contain.
         """
-        digest = hmac.new(self.secret, digestmod=hashlib.sha256)
+        digest = self._keyed.copy()
         for part in (purpose, *parts):
             data = part if isinstance(part, bytes) else part.encode("utf-8", "surrogatepass")
             digest.update(len(data).to_bytes(8, "big"))

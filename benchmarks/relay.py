@@ -18,6 +18,8 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import signal
+import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -200,7 +202,9 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
         there = [peers.direct(up)]
         try:
             starts = [(NGINX, peers.nginx), (STARLETTE, peers.starlette)]
-            for name, start in [*starts, *([(LITELLM, peers.litellm)] if scale >= 1 else [])]:
+            if scale >= 1 and not {"burst", "alone"}.isdisjoint(names):
+                starts.append((LITELLM, peers.litellm))
+            for name, start in starts:
                 peer = start(up, scratch)
                 if peer is None:
                     print(f"{name}: not installed")
@@ -210,7 +214,7 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
             print(f"load of this machine before: {os.getloadavg()[0]:.1f}")
             for name in names:
                 SCENARIOS[name](report, there, count, scale)
-                if name == "paced" or (name == names[-1] and "paced" not in names):
+                if name == "paced":
                     memory(report, there)
         finally:
             for peer in there:
@@ -229,6 +233,7 @@ def main() -> int:
     if given.install_peers:
         peers.install()
     gc.disable()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     os.sched_setaffinity(0, cores()[1])
     count, scale = (3, 0.25) if given.short else (5, 1.0)
     missed = run(given.only.split(","), given.rounds or count, scale)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
+from operator import ne
 
 from msgspec import Raw
 
@@ -39,10 +40,24 @@ class Alignment:
 
 def align(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = ()) -> Alignment:
     """Both begin with the first item that differs; neither is empty."""
+    if not freeze and _goes_on_behind(before, now):
+        return Alignment(1, 1)
     found = _spelled_alike(before, now, freeze) or _spelled_anew(before, now, freeze)
     if found is not None:
         return found
     return Alignment(len(before), 0, met=False)
+
+
+def _goes_on_behind(before: Sequence[HeldItem], now: Sequence[Raw]) -> bool:
+    """Whether all but the first item are there: it is what was edited, or replaced.
+
+    No meeting is nearer; and the new one stands nowhere else, so that this is no other order.
+    """
+    if not 1 < len(before) <= len(now) or not all(item.is_whole for item in before):
+        return False
+    echoes, sent = [item.echo for item in before], now[: len(before)]
+    others = [i for i, is_other in enumerate(map(ne, echoes, sent)) if is_other and i > 0]
+    return sent[0] not in echoes and all(before[i].difference(sent[i]) is None for i in others)
 
 
 def _spelled_alike(

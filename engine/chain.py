@@ -66,6 +66,8 @@ class Anchor:
     chain: Chain | None = None
     cold: ColdCause | None = None
     reset_reason: str | None = None
+    renamed: bool = False
+    """The upstream has given the id once more: what it names by it now is not known."""
     kept: KeptChain | None = None
     """With ``continuation = "store"``: the upstream said that it keeps the response."""
 
@@ -258,6 +260,7 @@ class Staged:
     """Transcript digest of the proven items."""
     frozen: int = 0
     """Old tool outputs that differ from the seen ones, and are treated as these (DESIGN 4.5)."""
+    _sent: list[bytes] = field(default_factory=list, repr=False)
 
     def baseline(self, outputs: Sequence[Raw], key: bytes) -> tuple[Baseline, bytes]:
         """Baseline and transcript digest once these items were answered."""
@@ -265,7 +268,14 @@ class Staged:
 
     def digest(self, outputs: Iterable[Raw], key: bytes) -> bytes:
         """Transcript digest once these items were answered."""
-        return digests.extend(key, self.prefix, (*self.items[len(self.known) :], *outputs))
+        return digests.extend(key, self.sent(key), outputs)
+
+    def sent(self, key: bytes) -> bytes:
+        """Transcript digest of the request; worked out once, wherever that is."""
+        if not self._sent:
+            new = self.items[len(self.known) :]
+            self._sent.append(digests.extend(key, self.prefix, new))
+        return self._sent[0]
 
 
 def stage(

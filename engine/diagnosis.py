@@ -15,7 +15,7 @@ import re
 import msgspec
 from msgspec import Raw
 
-from engine.failures import Failure
+from engine.failures import Failure, Remedy
 from engine.model import Kind
 from engine.request import Request
 from engine.turn import Turn
@@ -101,11 +101,13 @@ def comparing(request: Request, response_id: str) -> Request:
     return dataclasses.replace(request, fields={**request.fields, OPTIONS: Raw(options)})
 
 
-def is_refusal(failure: Failure, status: int = 0) -> bool:
+def is_refusal(failure: Failure, status: int = 0, *, continued: bool = True) -> bool:
     """Whether an error says that the question was its cause; backends word it freely.
 
-    ``status`` is that of the HTTP answer, if there is one that means something.
+    ``status`` is that of the HTTP answer, if there is one that means something. Where nothing is
+    ``continued``, no response can be missing but the compared one.
     """
     told = failure.status if failure.has_status else status
     names_it = OPTIONS.encode() in failure.body or COMPARISON.encode() in failure.body
-    return names_it and (told in _REFUSING or told in (0, 200))
+    misses_it = not continued and failure.remedy(continued=True) is Remedy.NOT_FOUND
+    return (names_it or misses_it) and (told in _REFUSING or told in (0, 200))

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from engine import kept
+from engine.aside import aside
 from engine.chain import Anchor, known
 from engine.endings import Endings
 from engine.errors import NotKept, UnreadableRequest
@@ -70,6 +71,23 @@ class Driver:
         self._shadow = Shadow(keeper=self._keeper, clock=clock, new_id=new_id)
         self._closing: set[asyncio.Task[None]] = set()
 
+    async def read(
+        self, body: bytes, *, tenant: str, upstream: str, session: str | None
+    ) -> Request | None:
+        """A body in its parts, for the ``Call`` of its turn; None where it has to go as it is.
+
+        What it repeats of a body of the session is not read again. A wrong session costs time and
+        changes nothing else. A large body is read in a thread.
+        """
+        bodies = known(self.sessions.anchors((tenant, upstream, session)))
+        try:
+            return await aside(len(body), lambda: split(body, bodies))
+        except UnreadableRequest:
+            return None
+        except Exception as error:  # a fault here; the turn is read anew
+            _log.error("a body could not be read ahead: %s", name_of(error))
+            return None
+
     async def run(self, call: Call) -> Answer:
         """Run a turn up to its first event, or its complete answer. Never raises for upstreams."""
         turn = self._begin(call)
@@ -106,16 +124,18 @@ class Driver:
 
     def reset_epoch(self, tenant: str, upstream: str, session: str, reason: str) -> None:
         """Make a session's anchors cold; its next turn goes in full and says why (DESIGN 4.6)."""
-        scope = self.sessions.scope_of(tenant, upstream, session)
-        self._keeper.close(self.sessions.reset(scope, session, reason))
+        for scope in self.sessions.scopes_of(tenant, upstream, session):
+            self._keeper.close(self.sessions.reset(scope, session, reason))
 
     def cool(
         self, tenant: str, upstream: str, session: str, anchor: Anchor, cause: ColdCause
     ) -> None:
         """Let nothing continue an anchor; the connection that holds it as its latest is closed."""
-        if anchor.chain is not None:
-            scope = self.sessions.scope_of(tenant, upstream, session)
-            self._keeper.retire(scope, anchor.chain, cause)
+        if (chain := anchor.chain) is None:
+            anchor.cool(cause)  # the upstream keeps it, unless it is cold already
+        else:
+            for scope in self.sessions.scopes_of(tenant, upstream, session):
+                self._keeper.retire(scope, chain, cause)
 
     def figures(self, upstream: str) -> tuple[int, int]:
         """For how many tenants the upstream keeps no responses; answers that can be continued."""
@@ -144,7 +164,9 @@ class Driver:
         scope = self.sessions.scope((call.tenant, call.upstream.name, call.session))
         kind = Kind.GENERATION
         try:
-            request = split(call.body, known(scope.anchors.values()))
+            request = call.request
+            if request is None:
+                request = split(call.body, known(scope.anchors.values()))
             kind = kind_of(request, call)
         except UnreadableRequest:
             request = None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+from typing import TypeVar
 
 from msgspec import Raw
 
@@ -11,7 +13,6 @@ from engine import items
 from engine.baseline import Baseline, HeldItem, digested
 from engine.chain import Anchor
 from engine.condensed import Condensed
-from engine.spelling import Items
 
 
 def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
@@ -23,6 +24,8 @@ def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anch
     # What was extended begins the baseline after it: no more of it can be echoed than of that one.
     baselines = {id(anchor.items) for anchor in given}
     last = [anchor for anchor in given if not _is_part_of_another(anchor, baselines)]
+    if not last:
+        return None
     if len(last) == 1 and _surely_echoed(last[0], request_items):
         return last[0]
     return _counted(last, request_items)
@@ -34,25 +37,31 @@ def _is_part_of_another(anchor: Anchor, baselines: set[int]) -> bool:
 
 
 _LOOKED_AT = 64
+_LONG = 2048
+_AT_AN_END = 128
+"""Items of a transcript that is longer than ``_LONG``."""
+_T = TypeVar("_T")
 
 
 def _surely_echoed(anchor: Anchor, request_items: Sequence[Raw]) -> bool:
-    """Whether the request repeats, byte for byte, one of the items that the model has made."""
+    """Whether the request repeats, byte for byte, one of the items that the model has made.
+
+    Only items in the same place are compared, and few of them are read.
+    """
     held = anchor.items
-    if not isinstance(held, Baseline) or not isinstance(request_items, Items):
+    if not isinstance(held, Baseline) or held.spelling is None:
         return False
-    if held.spelling is None:
-        return False
-    repeated = request_items.repeats(held.spelling)
+    pairs = enumerate(zip(held.echoes(), request_items, strict=False))
+    same = (index for index, (echo, now) in pairs if echo == now)
     return any(
         held[index].model_made and _is_sent_as_made(held[index].echo)
-        for index in range(min(repeated, _LOOKED_AT))
+        for index in islice(same, _LOOKED_AT)
     )
 
 
 def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:
     sent: dict[bytes, list[str | None]] = {}
-    for value in _model_made(request_items):
+    for value in _model_made(_ends(request_items)):
         digest, id_ = items.echo_key(value)
         sent.setdefault(digest, []).append(id_)
     if not sent:
@@ -61,12 +70,20 @@ def _counted(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor 
     for anchor in anchors:
         table = digested(anchor.items)
         if table is None:
-            count = _echoes(anchor.items, sent)
+            count = _echoes(_ends(anchor.items), sent)
         else:
-            count = _repeated(table, request_items) + _echoes(anchor.items[len(table) :], sent)
+            more = _ends(anchor.items[len(table) :])
+            count = _repeated(table, request_items) + _echoes(more, sent)
         if count >= most:
             best, most = anchor, count
     return best
+
+
+def _ends(values: Sequence[_T]) -> Sequence[_T]:
+    """Of a very long transcript its two ends, which tell branches apart: reading all takes long."""
+    if len(values) <= _LONG:
+        return values
+    return [*values[:_AT_AN_END], *values[len(values) - _AT_AN_END :]]
 
 
 def _echoes(held: Iterable[HeldItem], sent: Mapping[bytes, Sequence[str | None]]) -> int:

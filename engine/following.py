@@ -19,7 +19,7 @@ def is_proven(turn: Turn, anchor: Anchor, epoch: Epoch) -> bool:
 
     After a reset nothing is: the engine continues nothing of it before a turn has gone in full.
     """
-    if anchor.opaque or anchor.flawed or anchor.cold is ColdCause.EPOCH_RESET:
+    if anchor.opaque or anchor.flawed or anchor.renamed or anchor.cold is ColdCause.EPOCH_RESET:
         return False
     if turn.resets != epoch.resets or epoch.pending not in (None, EpochReason.COMPACTION):
         return False

@@ -26,7 +26,8 @@ class HeldItem:
     """
 
     __slots__ = (
-        "_echo_key", "_expected", "_model_made", "echo", "frozen", "held", "received", "sealed",
+        "_echo_key", "_expected", "_fields", "_model_made", "echo", "frozen", "held", "received",
+        "sealed",
     )  # fmt: skip
 
     is_whole = True
@@ -49,6 +50,7 @@ class HeldItem:
         self._model_made: bool | None = True if received else None
         self._echo_key: tuple[bytes, str | None] | None = None
         self._expected: tuple[Fields, ...] = ()
+        self._fields: Fields | None = None
 
     def _decoded(self) -> object:
         try:
@@ -78,7 +80,7 @@ class HeldItem:
 
         ``freeze`` is that of the upstream's policy, the same for the life of the item.
         """
-        if now in (self.held, self.echo) or (self._expected and self._is_expected(now)):
+        if now in (self.held, self.echo) or self._is_alike(now):
             return None
         try:
             held, sent = items.parse(self.held), items.parse(now)
@@ -115,14 +117,17 @@ class HeldItem:
             one for one, is_same in zip((fields, without_id), same, strict=True) if is_same
         )
 
-    def _is_expected(self, now: Raw) -> bool:
-        text = bytes(now)
-        try:
-            fields = object_of.decode(text)
-            if names_a_key_twice(text, fields):
-                return False
-        except (ValueError, RecursionError):
+    def _is_alike(self, now: Raw) -> bool:
+        """Whether it has fields that are known to be the same, byte for byte, each once."""
+        if self.sealed:
             return False
+        fields = _fields_of(now)
+        if fields is None:
+            return False
+        if not self._expected:
+            if self._fields is None:
+                self._fields = _certain_fields(self.held) or {}
+            return fields == self._fields != {}
         status = fields.pop("status", _TEXT)
         return bytes(memoryview(status)[:1]) == b'"' and fields in self._expected
 
@@ -166,6 +171,46 @@ class HeldItem:
         """Bytes of it in memory, without the objects around them."""
         echo = 0 if self.echo is self.held else len(memoryview(self.echo))
         return len(memoryview(self.held)) + echo
+
+
+def _fields_of(raw: Raw) -> Fields | None:
+    """The fields of an item; None where it is no object, or names one of them twice."""
+    text = bytes(raw)
+    try:
+        fields = object_of.decode(text)
+        return None if names_a_key_twice(text, fields) else fields
+    except (ValueError, RecursionError):
+        return None
+
+
+def _certain_fields(raw: Raw) -> Fields | None:
+    """The fields of an item, if whatever has the same ones is the same under all rules.
+
+    A reader of JSON finds the same in the same bytes, but for a key that stands twice somewhere;
+    and reasoning has to be identified.
+    """
+    fields = _fields_of(raw)
+    if fields is None:
+        return None
+    type_ = bytes(fields.get("type", _TEXT))
+    if b"\\" in type_ or (
+        type_ == b'"reasoning"'
+        and not any(_is_text(fields.get(name, _TEXT)) for name in ("id", "encrypted_content"))
+    ):
+        return None
+    try:
+        bytes(raw).decode("utf-8", "surrogatepass")
+        for value in fields.values():
+            if bytes(memoryview(value)[:1]) in (b"{", b"["):
+                items.parse(value)
+    except (ValueError, RecursionError):
+        return None
+    return fields
+
+
+def _is_text(raw: Raw) -> bool:
+    """Whether it is a text that is not empty."""
+    return raw != _TEXT and bytes(memoryview(raw)[:1]) == b'"'
 
 
 class Odd(NamedTuple):

@@ -14,7 +14,7 @@ from msgspec import Raw
 
 from engine import decision, digests, failures, following, handshake, kept
 from engine.baseline import Baseline
-from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain
+from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain, Staged
 from engine.diagnosis import Diagnosis
 from engine.errors import NotKept
 from engine.health import Health, Storage
@@ -106,7 +106,9 @@ class Keeper:
         """
         reason = turn.call.epoch_reset or EpochReason.MANUAL
         name = turn.session or self.decide(turn, turn.scope.epoch("")).session
-        self.close(self.sessions.reset(turn.scope, name, reason))
+        turn.scope.epoch(name)
+        for scope in self.sessions.scopes_of(turn.call.tenant, turn.call.upstream.name, name):
+            self.close(self.sessions.reset(scope, name, reason))
 
     def own(self, turn: Turn, connection: Connection) -> None:
         """Keep the connection that only this turn's client socket uses."""
@@ -161,11 +163,13 @@ class Keeper:
         turn.resets, turn.epoch = mine.resets, mine.next_turn()
         turn.reason, turn.fallback = made.plan.reason, made.plan.fallback
 
+    def digest_of(self, staged: Staged) -> bytes:
+        """The digest of a request; it is kept in what is staged."""
+        return staged.sent(self._key)
+
     def lost_one(self, turn: Turn) -> None:
-        call = turn.call
-        self.health.lost(
-            call.tenant, call.upstream.name, call.upstream.policy, self._clock.monotonic()
-        )
+        call, now = turn.call, self._clock.monotonic()
+        self.health.lost(call.tenant, call.upstream.name, call.upstream.policy, now)
 
     def commit(self, turn: Turn) -> None:
         call, scope, chain = turn.call, turn.scope, turn.chain
@@ -201,8 +205,8 @@ class Keeper:
                 self._hang_on(anchor, turn)
             elif chain is None or cold is not None:
                 anchor.cool(cold or ColdCause.HTTP)
-                if turn.followed is not None and turn.followed is turn.extended:
-                    self._share(turn.followed, anchor)
+                if (own := turn.followed) and own is turn.extended and not own.is_live:
+                    self._share(own, anchor)  # what is live outlives what is cold
             self.sessions.add(scope, anchor)
         if turn.kind is Kind.COMPACTION:
             epoch.reset(EpochReason.COMPACTION)
@@ -250,8 +254,8 @@ class Keeper:
         """Why the answer cannot be continued although it was one."""
         fold = turn.fold
         former = turn.extended if turn.chain is None else turn.chain.anchor
-        if not fold.response_id or (former and former.response_id == fold.response_id):
-            return ColdCause.MISSING_RESPONSE_ID  # or one that names two responses
+        if not fold.response_id or kept.names_two(former, fold, turn.chain):
+            return ColdCause.MISSING_RESPONSE_ID
         if fold.lacks_items:
             return ColdCause.MISSING_OUTPUT_ITEMS
         return ColdCause.OUTPUT_CONFLICT if fold.conflicts else None
@@ -289,7 +293,7 @@ class Keeper:
     def _follow(self, turn: Turn, epoch: Epoch) -> None:
         """Where it is known what the client has continued by itself, know what it has left."""
         anchor, call = turn.followed, turn.call
-        if anchor is None or turn.observed or not following.is_proven(turn, anchor, epoch):
+        if anchor is None or not following.is_proven(turn, anchor, epoch):
             return
         turn.staged, turn.extended = following.staged(turn, anchor), anchor
         now = self._clock.monotonic()

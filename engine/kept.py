@@ -14,7 +14,7 @@ import msgspec
 from msgspec import Raw
 
 from engine import decision
-from engine.chain import Anchor, Epoch
+from engine.chain import Anchor, Chain, Epoch
 from engine.model import ColdCause, Policy, Reason
 from engine.request import Request, changed_fields
 from engine.stream import Fold
@@ -102,6 +102,16 @@ def says_stored(fold: Fold) -> bool:
         return _response.decode(fold.last_response).store is True
     except (msgspec.MsgspecError, RecursionError):
         return False
+
+
+def names_two(former: Anchor | None, fold: Fold, chain: Chain | None) -> bool:
+    """Whether an id of this turn stands for two responses: its own, or that of ``former``.
+
+    A connection knows its latest response by itself, whatever was given that id elsewhere.
+    """
+    if former is None:
+        return False
+    return former.response_id == fold.response_id or (chain is None and former.renamed)
 
 
 def hangs_on(data: bytes, *, event: bool) -> str | None:

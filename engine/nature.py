@@ -39,12 +39,15 @@ _MASKED = 1 << 16
 def first_difference(before: str, now: str) -> int:
     """Offset of the first character that differs; the shorter length where one begins the other."""
     shared = min(len(before), len(now))
-    for start in range(0, shared, _CHUNK):
-        one, other = before[start : start + _CHUNK], now[start : start + _CHUNK]
-        if one != other:
-            pairs = zip(one, other, strict=False)
-            differing = (i for i, (a, b) in enumerate(pairs) if a != b)
-            return start + next(differing, min(len(one), len(other)))
+    start, step = 0, _CHUNK
+    while start < shared:
+        stop = min(start + step, shared)
+        if before[start:stop] == now[start:stop]:
+            start = stop
+        elif step == 1:
+            return start
+        else:
+            step //= 2
     return shared
 
 

@@ -176,6 +176,11 @@ class HttpSide:
         except TimeoutError as error:
             raise timed_out(turn, "first_event_timeout") from error
         turn.bytes_sent += len(body)
+        try:
+            await self._relay.look_ahead(turn, len(body))
+        except BaseException:
+            await answer.close()
+            raise
         turn.http_status = answer.status
         passed = end_to_end(answer.headers)
         wire = HttpWire(answer)
@@ -202,7 +207,7 @@ class HttpSide:
     def _judge(self, turn: Turn, status: int, body: bytes) -> None:
         """An error: send again with less, where what was added to the request is its cause."""
         continued = turn.extended is not None
-        if turn.asks and diagnosis.is_refusal(failures.read(body), status):
+        if turn.asks and diagnosis.is_refusal(failures.read(body), status, continued=continued):
             self._keeper.diagnosis.refused(turn)
             raise Again(ColdCause.AFTER_CANCEL, Reason.CONNECTION_LOST, diagnosis.REFUSED)
         if continued and failures.read(body).remedy(continued=True) is Remedy.NOT_FOUND:

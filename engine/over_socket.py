@@ -167,7 +167,7 @@ class SocketSide:
         headers, _ = self._keeper.handshake(turn)
         began = self._clock.monotonic()
         connection: Connection | None = None
-        for last in (False, True):
+        for last in (False, True):  # pragma: no branch - the last attempt breaks or raises
             self._opening += 1
             try:
                 async with self._relay.limit(turn, policy.connect_timeout + _CONNECT_GRACE):
@@ -249,6 +249,7 @@ class SocketSide:
                 raise self._too_large(turn) from error
             raise Again(ColdCause.CLOSED, Reason.CONNECTION_LOST, "closed") from error
         turn.bytes_sent += len(frame)
+        await self._relay.look_ahead(turn, len(frame))
         wire = SocketWire(connection)
         held_back = await self._first(turn, wire, continued=turn.extended is not None)
         return await self._relay.respond(turn, wire, held_back, 200, [])
@@ -298,7 +299,7 @@ class SocketSide:
         failure = failures.read(data)
         # Without a staged transcript nobody knows the full input: there is nothing to send again.
         again = turn.staged is not None and not turn.observed
-        if turn.asks and diagnosis.is_refusal(failure):
+        if turn.asks and diagnosis.is_refusal(failure, continued=continued):
             self._keeper.diagnosis.refused(turn)
             raise Again(ColdCause.AFTER_FAILED, Reason.CONNECTION_LOST, diagnosis.REFUSED)
         remedy = failure.remedy(continued=continued) if again else Remedy.RELAY

@@ -10,6 +10,7 @@ from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
 
 from engine import failures
+from engine.aside import LARGE, aside
 from engine.endings import Endings
 from engine.errors import UpstreamError
 from engine.keeper import Keeper
@@ -40,6 +41,12 @@ class Relay:
         turn.deadline = asyncio.get_running_loop().time() + drain
         if turn.timer is not None and (turn.timer.when() or 0) > turn.deadline:
             turn.timer.reschedule(turn.deadline)
+
+    async def look_ahead(self, turn: Turn, size: int) -> None:
+        """While the upstream works on a large request: what its end needs to know of it."""
+        if size >= LARGE and turn.staged is not None:
+            staged = turn.staged
+            await aside(size, lambda: self._keeper.digest_of(staged))
 
     async def respond(
         self,
@@ -78,9 +85,7 @@ class Relay:
         try:
             if held_back:
                 self._note(turn)
-                if turn.fold.terminal is None:
-                    held_back = held_back + self._batch(turn, wire, wire.take())
-                yield held_back
+                yield held_back  # at once: what came with it takes its time
             while turn.fold.terminal is None:
                 try:
                     event = await self.next(turn, wire, idle)

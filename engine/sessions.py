@@ -82,15 +82,24 @@ class Sessions:
         self._scopes.move_to_end(key)
         return scope
 
+    def anchors(self, key: ScopeKey) -> list[Anchor]:
+        """The anchors of a scope, if there is one."""
+        scope = self._scopes.get(key)
+        return [] if scope is None else list(scope.anchors.values())
+
     def scopes(self) -> Iterator[Scope]:
         yield from list(self._scopes.values())
 
-    def scope_of(self, tenant: str, upstream: str, session: str) -> Scope:
-        """The scope that holds a session by its name, be it one that was given here."""
-        unnamed = self._scopes.get((tenant, upstream, None))
-        if unnamed is not None and session in unnamed.epochs:
-            return unnamed
-        return self.scope((tenant, upstream, session))
+    def scopes_of(self, tenant: str, upstream: str, session: str) -> list[Scope]:
+        """The scopes that hold a session by its name, be it one that was given here.
+
+        There may be two: a request without a name is of the session whose response it names.
+        """
+        unnamed, own = self._scopes.get((tenant, upstream, None)), (tenant, upstream, session)
+        found = [unnamed] if unnamed is not None and session in unnamed.epochs else []
+        if not found or own in self._scopes:
+            found.append(self.scope(own))
+        return found
 
     def find(
         self, response_id: str, asker: ScopeKey | None = None
@@ -132,7 +141,10 @@ class Sessions:
         An upstream that counts its responses begins anew when it starts anew, for all tenants.
         """
         for (_, name, _), anchor in self._by_response.get(response_id, {}).items():
-            if name == upstream and anchor.kept is not None:
+            if name != upstream:
+                continue
+            anchor.renamed = True
+            if anchor.kept is not None:
                 anchor.cool(ColdCause.MISSING_RESPONSE_ID)
 
     @property
@@ -198,8 +210,10 @@ class Sessions:
         while len(scope.turn_states) > self._bounds.turn_states:
             scope.turn_states.popitem(last=False)
         closing.extend(self._trim_sessions())
-        for anchor in scope.anchors.values():
+        for anchor in list(scope.in_full.values()):
             self._weigh(anchor)
+            if not anchor.size:  # a later one holds all of it
+                del scope.in_full[anchor.id]
         closing.extend(self._trim_bytes())
         return closing
 
@@ -211,6 +225,8 @@ class Sessions:
 
     def _trim_sessions(self) -> list[Chain]:
         closing: list[Chain] = []
+        if len(self._scopes) <= self._bounds.sessions:
+            return closing
         for scope in list(self._scopes.values()):
             if len(self._scopes) <= self._bounds.sessions:
                 break
@@ -257,6 +273,8 @@ class Sessions:
         Either way cold anchors of the least recently used sessions go first, then chains that are
         spare.
         """
+        if self._bytes <= self._bounds.bytes:
+            return []
         self._condense(live=False)
         self._condense(live=True)
         for live in (False, True):  # kept responses have no connection to close

@@ -56,6 +56,8 @@ class Shadow:
             if not is_known:
                 if not over_http:
                     self._take_named(turn, named)
+                if call.epoch_reset and turn.session:
+                    self._keeper.reset_by_call(turn)
                 return
         if call.epoch_reset:
             self._keeper.reset_by_call(turn)

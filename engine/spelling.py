@@ -180,7 +180,9 @@ class Items(Sequence[Raw]):
         if not self.is_told:
             raise NotKept("only digests are kept of what the client named")
         if self._whole is None:
-            if self.proven is not None:
+            if self.proven is not None and self._ahead and self.proven.is_cut:
+                self._whole = (*self.proven.items()[: self._ahead], *self.rest)
+            elif self.proven is not None and self._ahead:
                 assert self.spelling is not None
                 self._whole = tuple(self.spelling.items())
             elif self._told is not None:

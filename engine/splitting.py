@@ -14,17 +14,22 @@ import msgspec
 from msgspec import Raw
 
 from engine.errors import UnreadableRequest
+from engine.repeated import repeated, skip, skip_back
 from engine.spelling import Items, Known, Spelling
 
 Fields: TypeAlias = dict[str, Raw]
 
 _NULL = Raw(b"null")
 _KEY = b'"input"'
-_SPACE = b" \t\n\r"
+_BLOCK = 4096
 _NEEDLE = 256
 """So many bytes of known items are looked for in a body whose first fields are others."""
 _PLACES_TRIED = 4
 """Those bytes may stand in a text, too; after so many places the body is read whole."""
+_KEYS_TRIED = 64
+"""Tools have parameters of that name, too."""
+_GLANCE = 32
+"""So many bytes of the first item are compared before known items are cut out."""
 
 object_of = msgspec.json.Decoder(dict[str, Raw])
 _array = msgspec.json.Decoder(list[Raw])
@@ -72,7 +77,7 @@ def _items(body: bytes, fields: Fields, places: Mapping[str, int] | None) -> Ite
 
 def _last_end(body: bytes, start: int, close: int) -> int:
     """Where the last item of a list ends, by where the list opens and closes."""
-    return max(start, _skip_back(body, close - 1))
+    return max(start, skip_back(body, close - 1))
 
 
 def _around(fields: Fields) -> tuple[Fields, Fields]:
@@ -98,13 +103,17 @@ def _check_text(text: bytes) -> None:
 
 
 class _Begun(NamedTuple):
-    """The first ``ahead`` items of a known body stand in this one, from ``start`` to ``end``."""
+    """The first items of this body, from ``start`` to ``end``.
+
+    ``ahead`` of them stand so in a known one; behind those come the ``cut`` ones.
+    """
 
     known: Known
     head: Mapping[str, Raw]
     start: int
     end: int
     ahead: int
+    cut: Sequence[Raw] = ()
 
 
 def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
@@ -137,9 +146,39 @@ def _parted(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Ite
         if count > most:
             best, most, behind = one, count, end
     if best is None:
+        return _spaced(body, known)
+    spelling = best.spelling
+    cut, end = repeated(body, behind, spelling.items()[most:], first=False)
+    return _from_there(body, _Begun(best, spelling.head, spelling.start, end, most, cut))
+
+
+def _spaced(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
+    """The parts of a body whose first item is known, in another place and with other gaps."""
+    longest = max(known, key=lambda one: one.spelling.end - one.spelling.start)
+    spelling = longest.spelling
+    opened = _opening(body, memoryview(spelling.body)[spelling.start : spelling.end][:_GLANCE])
+    if opened is None:
         return None
-    begun = _Begun(best, best.spelling.head, best.spelling.start, behind, most)
-    return _from_there(body, begun)
+    head, start = opened
+    cut, end = repeated(body, start, spelling.items(), first=True)
+    return _from_there(body, _Begun(longest, head, start, end, 0, cut)) if cut else None
+
+
+def _opening(body: bytes, first: memoryview) -> tuple[Mapping[str, Raw], int] | None:
+    """The fields before the list of items, and where it opens, if its first item begins so."""
+    key = -1
+    for _ in range(_KEYS_TRIED):
+        key = body.find(_KEY, key + 1)
+        if key < 0:
+            return None
+        colon = skip(body, key + len(_KEY))
+        bracket = skip(body, colon + 1)
+        opens = body[colon : colon + 1] == b":" and body[bracket : bracket + 1] == b"["
+        if opens and body.startswith(first, skip(body, bracket + 1)):
+            # Once only: what stands before it is read for that.
+            head = _head_before(body, key)
+            return None if head is None else (head, bracket + 1)
+    return None
 
 
 def _from_there(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Items] | None:
@@ -160,7 +199,7 @@ def _with_same_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Item
 
     They are a list by themselves, so that the bracket closes this one in both bodies.
     """
-    known, head, start, end, ahead = begun
+    known, head, start, end, ahead, found = begun
     proven = known.spelling
     tail = memoryview(proven.body)[proven.close - 1 :]
     close = len(body) - len(tail) + 1
@@ -168,11 +207,11 @@ def _with_same_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Item
         return None
     if head is not proven.head and not proven.tail.keys().isdisjoint(head):
         return None
-    text = b"".join((b"[[]" if ahead else b"[", memoryview(body)[end:close]))
+    goes_on = ahead + len(found) > 0
+    text = b"".join((b"[[]" if goes_on else b"[", memoryview(body)[end:close]))
     _check_text(text)
-    cut = _array.decode(text)
-    if ahead:
-        del cut[0]
+    rest = _array.decode(text)
+    cut = (*found, *(rest[1:] if goes_on else rest))
     spelling = Spelling(
         body,
         start,
@@ -183,25 +222,25 @@ def _with_same_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Item
         proven.tail,
     )
     fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **proven.tail}
-    return fields, Items(tuple(cut), spelling=spelling, proven=proven, ahead=ahead)
+    return fields, Items(cut, spelling=spelling, proven=proven, ahead=ahead)
 
 
 _OPENERS = (b'{"input":[', b'{"input":[[]', b'{"input": [', b'{"input": [[]')
 
 
 def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Items] | None:
-    known, head, start, end, ahead = begun
+    known, head, start, end, ahead, found = begun
     spaced = body[start - 2 : start - 1] == b" "
-    opener = _OPENERS[2 * spaced + (ahead > 0)]
+    goes_on = ahead + len(found) > 0
+    opener = _OPENERS[2 * spaced + goes_on]
     text = b"".join((opener, memoryview(body)[end:]))
     rest = object_of.decode(text)
     if not rest.keys().isdisjoint(head) or names_a_key_twice(text, rest):
         return None
     _check_text(text)
     array = rest.pop("input")
-    cut = _array.decode(array)
-    if ahead:
-        del cut[0]
+    new = _array.decode(array)
+    cut = (*found, *(new[1:] if goes_on else new))
     for name, raw in rest.items():
         same = known.fields.get(name)
         # What the anchor holds already has memory of its own.
@@ -211,15 +250,11 @@ def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Ite
         body, start, _last_end(body, start, close), close, ahead + len(cut), head, rest
     )
     fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **rest}
-    return fields, Items(tuple(cut), spelling=spelling, proven=known.spelling, ahead=ahead)
+    return fields, Items(cut, spelling=spelling, proven=known.spelling, ahead=ahead)
 
 
 def _elsewhere(body: bytes, known: Spelling) -> tuple[Mapping[str, Raw], int] | None:
-    """The same items at another offset: the fields before them, and where they start.
-
-    What stands before a key is a top-level object up to there if it is one with the key, a value
-    and a closing brace behind it: JSON has only one reading.
-    """
+    """The same items at another offset: the fields before them, and where they start."""
     items = memoryview(known.body)[known.start : known.end]
     if not known.count:
         return None
@@ -231,16 +266,28 @@ def _elsewhere(body: bytes, known: Spelling) -> tuple[Mapping[str, Raw], int] | 
         key = _key_before(body, start)
         if key is None or not known.stands_at(body, start):
             continue
-        text = body[:key] + b'"input":0}'
-        try:
-            head = object_of.decode(text)
-            _check_text(text)
-        except (ValueError, RecursionError):
-            continue
-        if next(reversed(head)) == "input" and not names_a_key_twice(text, head):
-            del head["input"]
+        head = _head_before(body, key)
+        if head is not None:
             return head, start
     return None
+
+
+def _head_before(body: bytes, key: int) -> Fields | None:
+    """The fields before the key ``input`` at ``key``; None if this is not one of the top level.
+
+    What stands before a key is a top-level object up to there if it is one with the key, a value
+    and a closing brace behind it: JSON has only one reading.
+    """
+    text = body[:key] + b'"input":0}'
+    try:
+        head = object_of.decode(text)
+        _check_text(text)
+    except (ValueError, RecursionError):
+        return None
+    if next(reversed(head)) != "input" or names_a_key_twice(text, head):
+        return None
+    del head["input"]
+    return head
 
 
 def _key_before(body: bytes, start: int) -> int | None:
@@ -248,19 +295,11 @@ def _key_before(body: bytes, start: int) -> int | None:
     at = start - 1
     if body[at : at + 1] != b"[":
         return None
-    at = _skip_back(body, at)
+    at = skip_back(body, at)
     if body[at - 1 : at] != b":":
         return None
-    at = _skip_back(body, at - 1)
+    at = skip_back(body, at - 1)
     return at - len(_KEY) if body.endswith(_KEY, 0, at) else None
-
-
-def _skip_back(text: bytes, at: int) -> int:
-    # In blocks: a body may be nothing but space, and nobody else waits for that.
-    while at > 0 and text[at - 1] in _SPACE:
-        block = text[max(0, at - _BLOCK) : at]
-        at -= len(block) - len(block.rstrip(_SPACE))
-    return at
 
 
 # --- keys that stand twice ------------------------------------------------------------------------
@@ -285,38 +324,25 @@ def _places(text: bytes, fields: Mapping[str, Raw]) -> dict[str, int] | None:
     None also where a key is spelled with escapes: then it has to be read to be compared.
     """
     places: dict[str, int] = {}
-    at, sign = _skip(text, 0), b"{"
+    at, sign = skip(text, 0), b"{"
     for name, raw in fields.items():
         if text[at : at + 1] != sign or '"' in name or "\\" in name:
             return None
         key = _plain(name)
-        at = _skip(text, at + 1)
+        at = skip(text, at + 1)
         if not text.startswith(key, at):
             return None
-        at = _skip(text, at + len(key))
-        if text[at : at + 1] != b":":
-            return None
-        at = _skip(text, at + 1)
+        # The text is an object that was decoded: behind a key there is a colon.
+        at = skip(text, skip(text, at + len(key)) + 1)
         value = memoryview(raw)
         if not text.startswith(value, at):
             return None
         places[name] = at
-        at, sign = _skip(text, at + len(value)), b","
+        at, sign = skip(text, at + len(value)), b","
     if not fields and text[at : at + 1] == b"{":
-        at = _skip(text, at + 1)
-    ends = text[at : at + 1] == b"}" and _skip(text, at + 1) == len(text)
+        at = skip(text, at + 1)
+    ends = text[at : at + 1] == b"}" and skip(text, at + 1) == len(text)
     return places if ends else None
-
-
-def _skip(text: bytes, at: int) -> int:
-    while text[at : at + 1] in _BLANKS:
-        block = text[at : at + _BLOCK]
-        at += len(block) - len(block.lstrip(_SPACE))
-    return at
-
-
-_BLANKS = frozenset((b" ", b"\t", b"\n", b"\r"))
-_BLOCK = 4096
 
 
 def _plain(name: str) -> bytes:

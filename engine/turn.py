@@ -63,6 +63,8 @@ class Call:
     client_version: str | None = None
     epoch_reset: str | None = None
     compaction: bool = False
+    request: Request | None = None
+    """The body, where the driver has read it already (``Driver.read``)."""
 
 
 class Timer(Protocol):
@@ -321,11 +323,9 @@ def _reset_reason(turn: Turn) -> str | None:
 
 
 def _bytes_total(turn: Turn) -> int:
-    if turn.request is None or not turn.anchored:
+    sent = None if turn.request is None else turn.request.items
+    if turn.request is None or not isinstance(sent, Items) or sent.base is None:
         return len(turn.call.body)
-    sent = turn.request.items
-    if not isinstance(sent, Items) or sent.base is None:
-        return len(turn.request.post(sent, None, stream=None))
     commas = len(sent.base) - (0 if sent.rest else 1)
     return len(turn.request.post(sent.rest, None, stream=None)) + sent.base.length + max(0, commas)
 

@@ -315,9 +315,18 @@ LOST: dict[str, Advice] = {
         "The turn goes on from an older answer than the last one: a branch, or a repeated turn.",
         "None is needed if that was meant: the branch has a connection of its own from now on.",
     ),
+    "client_anchored": Advice(
+        "The client named a response itself, and the answer did not show that it was continued.",
+        "None is needed: from this turn on the history is known again.",
+    ),
     "http": Advice(
         "The turn before it had to go over HTTP, which holds no conversation.",
         "See why that turn did.",
+    ),
+    "diagnostics_refused": Advice(
+        "The setting `diagnostics` asks for something that this upstream or model does not know.",
+        "None is needed: the model is not asked again until the restart. Else set `diagnostics` "
+        "to false.",
     ),
     "handshake_changed": Advice(
         "The client sends other headers (credential, account, beta flags) than before.",

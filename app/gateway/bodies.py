@@ -31,20 +31,24 @@ async def read(receive: Receive, headers: Headers, limit: int) -> bytes:
     declared = first(headers, "content-length")
     if declared is not None and declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)
-    body = bytearray()
+    # Its bytes are taken over at the end, not copied; a large one grows by moving pages.
+    gathered, size = io.BytesIO(), 0
     more = True
     while more:
         message = await receive()
         if message["type"] != "http.request":
             raise ClientGone
-        body += message.get("body", b"")
-        if len(body) > limit:
+        piece = message.get("body", b"")
+        size += len(piece)
+        if size > limit:
             raise _too_large(limit)
+        gathered.write(piece)
         more = message.get("more_body", False)
+    body = gathered.getvalue()
     if encoding is None:
-        return bytes(body)
+        return body
     # Even a small body may inflate to the limit, which takes a while: off the event loop.
-    return await asyncio.to_thread(inflate, encoding, bytes(body), limit)
+    return await asyncio.to_thread(inflate, encoding, body, limit)
 
 
 def _encoding(headers: Headers) -> str | None:

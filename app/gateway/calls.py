@@ -9,6 +9,7 @@ from app.gateway.identity import Identity
 from app.gateway.rows import Receipt
 from app.gateway.upstreams import Target
 from engine.driver import Call
+from engine.request import Request
 
 
 def call_of(
@@ -21,6 +22,7 @@ def call_of(
     transport: Literal["http", "sse", "ws"],
     socket: str | None = None,
     epoch_reset: str | None = None,
+    request: Request | None = None,
 ) -> Call:
     return Call(
         turn_id=receipt.turn_id,
@@ -39,4 +41,5 @@ def call_of(
         client_version=identity.client_version,
         epoch_reset=epoch_reset,
         compaction=identity.compaction,
+        request=request,
     )

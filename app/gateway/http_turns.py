@@ -50,6 +50,7 @@ async def serve(
         headers.forwarded(taken.headers, body_is_read=True),
         transport="sse" if taken.fields.stream else "http",
         epoch_reset=taken.identity.epoch_reset,
+        request=taken.request,
     )
     begin(context, taken.receipt, taken.identity)
     await _answer(context, call, receive, send)

@@ -56,6 +56,7 @@ class _Envelope(msgspec.Struct):
 
 
 _envelope = msgspec.json.Decoder(_Envelope)
+_NULL = msgspec.Raw(b"null")
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 _MAX_SLOW = 1_000_000
 
@@ -73,6 +74,20 @@ def peek(body: bytes) -> Fields:
         )
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
         return _peek_slowly(body)
+
+
+def fields_of(parts: Mapping[str, msgspec.Raw]) -> Fields | None:
+    """The envelope of a body that is in its parts; None where one of them cannot be read."""
+    try:
+        return Fields(
+            type=_value(parts.get("type", _NULL)),
+            stream_id="stream_id" in parts,
+            stream=_value(parts.get("stream", _NULL)) is True,
+            prompt_cache_key=_string(_value(parts.get("prompt_cache_key", _NULL))),
+            client_metadata=_mapping(_value(parts.get("client_metadata", _NULL))),
+        )
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError):
+        return None
 
 
 def _peek_slowly(body: bytes) -> Fields:
@@ -105,6 +120,7 @@ def identify(
     query: str = "",
     *,
     headers_are_of_this_request: bool = True,
+    tenant: str | None = None,
 ) -> Identity:
     """Tell who sends this request.
 
@@ -128,7 +144,7 @@ def identify(
     )
     client, version = client_of(by_name.get("user-agent"), by_name.get("originator"))
     return Identity(
-        tenant=tenant_of(keys, headers, query),
+        tenant=tenant or tenant_of(keys, headers, query),
         session=session,
         root_session=_name(session_id) or body_session_id,
         turn_group=_name(_get(metadata, "turn_id")) or _name(turn.get("turn_id")),
@@ -137,6 +153,24 @@ def identify(
         compaction=turn.get("request_kind") == "compaction",
         epoch_reset=_word(by_name.get("x-warmline-epoch-reset")),
     )
+
+
+_CACHE_KEY = re.compile(rb'"prompt_cache_key": ?"([^"\\]{1,200})"')
+_LOOKED_AT = 4096
+"""Bytes at either end of a body."""
+
+
+def likely_session(headers: Headers, body: bytes) -> str | None:
+    """The session that a body is probably of, told without reading it.
+
+    It serves to find what the body may repeat, and never to tell whose it is.
+    """
+    by_name = _spelt_one_way(headers)
+    for header in ("x-warmline-session", "thread-id", "session-id", "x-session-id"):
+        if name := _name(by_name.get(header)):
+            return name
+    found = _CACHE_KEY.findall(body[-_LOOKED_AT:]) or _CACHE_KEY.findall(body[:_LOOKED_AT])
+    return found[-1].decode(errors="replace") if found else None
 
 
 def tenant_of(keys: Keys, headers: Headers, query: str = "") -> str:

@@ -17,6 +17,7 @@ from app.gateway.departure import Departure
 from app.gateway.identity import Fields, peek
 from app.gateway.rows import Receipt
 from app.gateway.wire import Receive, Refusal
+from engine.aside import aside
 
 MAX_FRAMES = 256
 """More frames that wait end the socket: no client has so many requests in flight."""
@@ -67,7 +68,7 @@ class Inbox:
             if message["type"] == "websocket.disconnect":
                 break
             if message["type"] == "websocket.receive":
-                frame = self._frame(message.get("text"))
+                frame = await self._frame(message.get("text"))
                 if not (frame.is_about_another and await beside(frame)):
                     self._put(frame)
         self.end()
@@ -98,17 +99,17 @@ class Inbox:
         self.overflown = len(self._frames) > MAX_FRAMES
         self._arrived.set()
 
-    def _frame(self, text: str | None) -> Frame:
+    async def _frame(self, text: str | None) -> Frame:
         receipt = Receipt.now(self._context, self._upstream, "ws")
         if text is None:
             return Frame(receipt, b"", Fields(), BINARY)
-        body = text.encode()
+        body = await aside(len(text), text.encode)
         limit = self._context.max_body_bytes
         if len(body) > limit:
             return Frame(receipt, b"", Fields(), _too_large(limit))
         if self._frames and self._bytes + len(body) > limit:
             return Frame(receipt, b"", Fields(), TOO_MANY)
-        fields = peek(body)
+        fields = await aside(len(body), lambda: peek(body))
         if not fields.is_object:
             return Frame(receipt, b"", fields, NOT_JSON)
         if not isinstance(fields.type, str):

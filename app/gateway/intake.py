@@ -7,10 +7,20 @@ from dataclasses import dataclass
 
 from app.gateway import bodies, headers
 from app.gateway.context import Context
-from app.gateway.identity import Fields, Identity, identify, peek
+from app.gateway.identity import (
+    Fields,
+    Identity,
+    fields_of,
+    identify,
+    likely_session,
+    peek,
+    tenant_of,
+)
 from app.gateway.rows import Receipt, record_refusal, turn_headers
 from app.gateway.upstreams import Target
 from app.gateway.wire import ClientGone, Receive, Refusal, Scope, Send, refuse
+from engine.aside import aside
+from engine.request import Request
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +31,8 @@ class Intake:
     body: bytes
     fields: Fields
     identity: Identity
+    request: Request | None = None
+    """The body as the engine reads it; None where it could not, and for a compaction."""
 
 
 async def take(
@@ -39,8 +51,10 @@ async def take(
     receipt = Receipt.now(context, target.upstream.name, "http")
     given = headers.decode(scope["headers"])
 
+    tenant = tenant_of(context.keys, given, target.query)
+
     def identity(fields: Fields) -> Identity:
-        found = identify(context.keys, given, fields, target.query)
+        found = identify(context.keys, given, fields, target.query, tenant=tenant)
         return dataclasses.replace(found, compaction=True) if compaction else found
 
     try:
@@ -51,5 +65,15 @@ async def take(
         record_refusal(context, receipt, identity(Fields()), refusal)
         await refuse(send, refusal, turn_headers(receipt.turn_id))
         return None
-    fields = peek(body)
-    return Intake(receipt, given, body, fields, identity(fields))
+    request = None
+    if not compaction:
+        request = await context.driver.read(
+            body,
+            tenant=tenant,
+            upstream=target.upstream.name,
+            session=likely_session(given, body),
+        )
+    fields = None if request is None else fields_of(request.fields)
+    if fields is None:
+        fields = await aside(len(body), lambda: peek(body))
+    return Intake(receipt, given, body, fields, identity(fields), request)

@@ -108,9 +108,15 @@ class ClientSocket:
             headers_are_of_this_request=False,
         )
 
-    def call(self, frame: Frame) -> Call:
+    async def call(self, frame: Frame) -> Call:
         identity = self.identity(frame)
         begin(self.context, frame.receipt, identity)
+        request = await self.context.driver.read(
+            frame.body,
+            tenant=identity.tenant,
+            upstream=self.target.upstream.name,
+            session=identity.session,
+        )
         call = call_of(
             frame.receipt,
             self.target,
@@ -120,6 +126,7 @@ class ClientSocket:
             transport="ws",
             socket=self.id,
             epoch_reset=identity.epoch_reset if self._epoch_reset_is_due else None,
+            request=request,
         )
         self._epoch_reset_is_due = False  # the header came with the upgrade: it asks for one reset
         return call
@@ -135,7 +142,10 @@ class ClientSocket:
         return True
 
     async def _turn(self, frame: Frame) -> None:
-        call = self.call(frame)
+        call = await self.call(frame)
+        if self.departure.gone:
+            self._record_abandoned(frame)
+            return
         self._is_running = True
         self.seat.note(None)
         try:

@@ -116,7 +116,7 @@ class Loop:
     def __init__(self) -> None:
         self._poll = select.epoll()
         self._clients: dict[int, Client] = {}
-        self._later: list[tuple[float, Client, Callable[[], bytes]]] = []
+        self._later: list[tuple[float, Callable[[], None]]] = []
         self.running = 0
 
     def add(self, client: Client) -> None:
@@ -128,9 +128,9 @@ class Loop:
         if not client.begin(request):
             self._poll.modify(client.fileno, select.EPOLLIN | select.EPOLLOUT)
 
-    def at(self, moment: float, client: Client, request: Callable[[], bytes]) -> None:
-        """Begin at ``moment`` of the monotonic clock; in ascending order of moments."""
-        self._later.append((moment, client, request))
+    def at(self, moment: float, begin: Callable[[], None]) -> None:
+        """Call ``begin`` at ``moment`` of the monotonic clock; in ascending order of moments."""
+        self._later.append((moment, begin))
 
     def run(self) -> None:
         """Until no turn runs and none is to begin."""
@@ -139,11 +139,11 @@ class Loop:
         while self.running or due < len(self._later):
             wait = 1.0
             while due < len(self._later):
-                moment, client, request = self._later[due]
+                moment, begin = self._later[due]
                 wait = moment - time.monotonic()
                 if wait > 0:
                     break
-                self.begin(client, request())
+                begin()
                 due, wait = due + 1, 1.0
             events = self._poll.poll(min(wait, 1.0))
             if events:
@@ -163,7 +163,7 @@ class Loop:
                 client.seen.lost += 1
                 self.running -= 1
                 self._poll.unregister(client.fileno)
-                print(f"    lost: {error}")
+                print(f"    lost: {str(error)[:60]!r}")
                 return
             if ended:
                 self.running -= 1

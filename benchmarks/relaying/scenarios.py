@@ -185,7 +185,7 @@ def stall(peer: Peer, requests: list[bytes]) -> float:
         loop.add(stream)
         talks[stream.fileno] = conversation(PACED + PATH)
         loop.begin(stream, talks[stream.fileno].request())
-    loop.at(time.monotonic() + 0.2, client, partial(next, waiting))
+    loop.at(time.monotonic() + 0.2, partial(next_large, client))
     loop.run()
     loop.close()
     transcripts[peer.name] += max(map(len, requests))
@@ -206,17 +206,30 @@ class Crowd:
 
 
 def crowd(peer: Peer, sessions: int, turns: int, spread: float) -> Crowd:
-    """``sessions`` agents, each of which takes a turn once in ``spread`` seconds.
+    """``sessions`` agents, each of which takes a turn once in ``spread`` seconds, or when it can.
 
     The first turn of each opens its session and is not counted.
     """
     opening, seen = Seen(), Seen()
     loop, path = Loop(), SLOW + PATH
     talks: dict[int, Conversation] = {}
+    running: set[int] = set()
+    overdue: set[int] = set()
+
+    def begin(client: Client) -> None:
+        if client.fileno in running:
+            overdue.add(client.fileno)
+            return
+        running.add(client.fileno)
+        loop.begin(client, talks[client.fileno].request())
 
     def ended(client: Client) -> None:
+        running.discard(client.fileno)
         talks[client.fileno].answered()
         client.seen = seen
+        if client.fileno in overdue:
+            overdue.discard(client.fileno)
+            begin(client)
 
     clients = [Client(peer.ports(path), opening) for _ in range(sessions)]
     for client in clients:
@@ -227,7 +240,7 @@ def crowd(peer: Peer, sessions: int, turns: int, spread: float) -> Crowd:
     for n in range(turns):
         for at, client in enumerate(clients):
             moment = began + (n + at / sessions) * spread
-            loop.at(moment, client, talks[client.fileno].request)
+            loop.at(moment, partial(begin, client))
     spent = during(peer.process, loop.run)
     loop.close()
     lost = opening.lost + seen.lost + sessions * turns - len(opening.total) - len(seen.total)

@@ -14,6 +14,8 @@ from engine.transports.quick import QuickConnection
 
 # The library's default of 1 MiB ends a connection on a large terminal event (LINGTAI H11).
 _MAX_MESSAGE = 64 * 1024 * 1024
+_CLOSE_SECONDS = 2.0
+"""What a peer may take to answer the close."""
 
 
 class WebSocketConnection:
@@ -55,7 +57,7 @@ class WebSocketConnection:
     async def close(self) -> None:
         # A peer that does not answer the close must not hold anyone up.
         try:
-            async with asyncio.timeout(2):
+            async with asyncio.timeout(_CLOSE_SECONDS):
                 await self._connection.close()
         except TimeoutError:
             self._connection.transport.abort()

@@ -1,7 +1,10 @@
+import gc
 import logging
+import sys
 from pathlib import Path
 
 import pytest
+import uvicorn
 
 from app.errors import LedgerError
 from app.server import PlainFailure, configure, configure_logging, run
@@ -123,3 +126,25 @@ def test_an_interrupt_ends_quietly_once_everything_is_closed(settings, monkeypat
 
     monkeypatch.setattr("uvicorn.Server.run", interrupted)
     assert run(application, settings) is None
+
+
+def test_what_is_there_at_the_start_is_not_collected_again_and_no_thread_computes_for_long(
+    settings, monkeypatch
+):
+    done = []
+    for name in ("collect", "freeze", "set_threshold"):
+        monkeypatch.setattr(gc, name, lambda *given, name=name: done.append((name, *given)))
+    monkeypatch.setattr(sys, "setswitchinterval", lambda seconds: done.append(("switch", seconds)))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _: done.append(("run",)))
+    run(application, settings)
+    assert done == [
+        ("collect",),
+        ("freeze",),
+        ("set_threshold", 20_000, 20, 20),
+        ("switch", 0.0005),
+        ("run",),
+    ]
+
+
+def test_a_connection_outlasts_the_work_of_an_agent_between_two_turns(settings):
+    assert 120 == configure(application, settings).timeout_keep_alive

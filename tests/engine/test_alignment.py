@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from engine import alignment
 from engine.alignment import LOOK_AHEAD, Alignment, align
 from engine.chain import HeldItem
 
@@ -136,3 +137,33 @@ def test_a_planted_permutation_is_found_with_its_length(history, data):
     if any(set(block[:n]) == set(history[:n]) for n in range(1, length)):
         return  # a shorter block is the one that moved
     assert Alignment(length, length, reordered=True) == meet(history, [*block, *history[length:]])
+
+
+@st.composite
+def sides(draw):
+    """Few texts in two spellings, with ids or without, so that much meets and much is ambiguous."""
+
+    def item():
+        made = {
+            "role": draw(st.sampled_from(["user", "assistant"])),
+            "content": draw(st.sampled_from("AB")),
+        }
+        if draw(st.booleans()):
+            made["id"] = draw(st.sampled_from(["m1", "m2"]))
+        return Raw(json.dumps(made, indent=draw(st.sampled_from([None, 1]))).encode())
+
+    before = [item() for _ in range(draw(st.integers(1, 4)))]
+    now = [raw if draw(st.booleans()) else item() for raw in before]
+    now += [item() for _ in range(draw(st.integers(0, 2)))]
+    received = draw(st.booleans())
+    return [HeldItem(raw, received=received) for raw in before], now
+
+
+@given(sides())
+@settings(max_examples=400, deadline=None)
+def test_what_goes_on_behind_the_first_item_is_aligned_as_by_the_long_way(both):
+    before, now = both
+    if before[0].difference(now[0]) is None:
+        return
+    found = alignment._spelled_alike(before, now, ()) or alignment._spelled_anew(before, now, ())
+    assert align(before, now) == (found or Alignment(len(before), 0, met=False))

@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -111,6 +112,13 @@ def test_a_baseline_gives_way_to_none_that_did_not_grow_from_it():
     first.give_way(grown((), request([said("x"), said("y")]).items, []))
     assert bytes(first[0].held) == bytes(raw(said("a")))
     assert first.size > 0
+
+
+@pytest.mark.parametrize("at", [2, -3])
+def test_a_baseline_has_no_item_beyond_its_ends(at):
+    held = grown((), request([said("a")]).items, [raw(said("b"))])
+    with pytest.raises(IndexError):
+        held[at]
 
 
 def test_to_name_one_baseline_proves_nothing_of_another():

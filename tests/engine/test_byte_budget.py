@@ -8,6 +8,7 @@ import pytest
 
 from app.demo.provider import faults
 from app.demo.provider.oracle import same_transcript
+from engine.keeper import Keeper
 from engine.model import DivergenceClass, Mode, Policy, Reason, Status
 from engine.sessions import Bounds
 from tests.support.first_turns import after
@@ -184,6 +185,20 @@ async def test_a_delta_on_digests_that_the_upstream_rejects_is_not_found():
     assert b"previous_response_not_found" in answer.body
     assert 1 == len(s.sockets.opened)
     assert {} == s.driver.sessions.scope(("tenant", "default", "s")).chains
+
+
+async def test_a_fault_of_the_engine_sends_no_delta_without_what_it_hangs_on(monkeypatch):
+    s = stack()
+    await s.turn(FIRST)
+    body, sent = named(s), len(s.core.log)
+
+    def fault(*_):
+        raise RuntimeError
+
+    monkeypatch.setattr(Keeper, "settle", fault)
+    answer = await s.answer(body)
+    assert (400, Status.REFUSED, sent) == (answer.status, s.last.status, len(s.core.log))
+    assert b"previous_response_not_found" in answer.body
 
 
 async def test_a_turn_that_was_under_way_is_told_in_full_though_its_anchor_was_condensed():

@@ -69,6 +69,16 @@ def test_an_anchor_counts_the_items_that_a_request_repeats():
     assert one.matched([]) == 0
 
 
+def test_who_holds_nothing_that_is_known_gives_way_to_nobody_and_nobody_to_it():
+    opaque, later = anchor(), anchor()
+    later.items, _ = stage([raw(said("a"))], {}, None).baseline([], KEY)
+    weight = later.weight
+    assert weight > 0
+    opaque.give_way(later)
+    later.give_way(opaque)
+    assert (5, weight) == (opaque.weight, later.weight)
+
+
 def test_a_turn_is_staged_and_committed():
     line, first, second = chain(), anchor(), anchor()
     line.commit(first, 1.0)
@@ -184,3 +194,20 @@ def test_staging_keeps_what_is_held_and_learns_the_new_spelling():
     held, _ = staged.baseline([], KEY)
     assert (held[0].held, held[0].echo) == (raw(said("x", id="m1")), raw(said("x")))
     assert (held[1].held, base.items[0].echo) == (raw("new"), raw(said("x", id="m1")))
+
+
+def test_the_digest_of_a_request_is_worked_out_once(monkeypatch):
+    staged = stage([raw(said("x"))], {}, None)
+    expected = staged.digest([raw(said("y"))], KEY)
+    seen = []
+
+    def count(key, digest, items):
+        seen.append(len(list(items)))
+        return digest
+
+    monkeypatch.setattr("engine.chain.digests.extend", count)
+    staged.digest([raw(said("y"))], KEY)
+    assert [1] == seen
+    fresh = stage([raw(said("x"))], {}, None)
+    monkeypatch.undo()
+    assert expected == fresh.digest([raw(said("y"))], KEY)

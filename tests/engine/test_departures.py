@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from unittest.mock import AsyncMock
 
 import pytest
 
 from app.demo.provider import faults
+from app.demo.provider.actions import Gate
 from engine.errors import ConnectFailed
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
+from tests.support.insides import slow_ping
 from tests.support.loopback import LoopbackConnection, Stack
 from tests.support.storing import kept, said
 
@@ -98,6 +101,20 @@ async def test_nothing_is_posted_for_a_client_that_left_while_no_connection_coul
     assert (499, Status.CLIENT_CLOSED, []) == (answer.status, s.last.status, s.core.log)
 
 
+async def test_who_leaves_while_an_idle_connection_is_tried_is_sent_nothing_and_harms_no_chain():
+    s = stack(POLICIES["websocket"])
+    body = await warm(s)
+    begun, may_end = slow_ping(s)
+    run = s.call(body)
+    task = asyncio.create_task(s.driver.run(run))
+    await begun.wait()
+    s.driver.client_left(run.turn_id)
+    may_end.set()
+    assert (499, 1) == ((await task).status, len(s.core.log))
+    await s.turn(body)
+    assert (Mode.WS_INCREMENTAL, Reason.OK, None) == said(s)
+
+
 async def test_nothing_is_posted_again_for_a_client_that_left_at_the_first_attempt():
     s = stack(POLICIES["websocket"])
     s.core.faults.on_request(faults.close(1009))
@@ -130,3 +147,39 @@ async def test_the_next_turn_says_that_the_one_before_was_left():
     await left(s, body)
     await s.turn(body)
     assert (Mode.WS_FULL, Reason.CONNECTION_LOST, "after_cancel") == said(s)
+
+
+async def test_the_end_of_a_clients_connection_ends_its_own_turns_alone():
+    s = stack(POLICIES["websocket"])
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1), times=2)
+    answers = [await s.answer(FIRST, transport="ws", socket=one, session=one) for one in "ab"]
+    s.driver.socket_closed("a")
+    gate.open()
+    for answer in answers:
+        async for _ in answer:
+            pass
+    assert [Status.CLIENT_CLOSED, Status.COMPLETED] == [facts.status for facts in s.facts]
+
+
+async def test_who_leaves_while_a_digest_is_worked_out_gives_the_connection_back(monkeypatch):
+    s = stack(POLICIES["off"])
+    begun = asyncio.Event()
+    answer = Silent()
+    answer.close = closed = AsyncMock()
+
+    async def slow(*_):
+        begun.set()
+        await asyncio.Event().wait()
+
+    async def post(*_):
+        return answer
+
+    s.http.post = post
+    monkeypatch.setattr("engine.relay.Relay.look_ahead", slow)
+    task = asyncio.create_task(s.driver.run(s.call(FIRST)))
+    await begun.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert ([Status.CLIENT_CLOSED], 1) == ([f.status for f in s.facts], closed.await_count)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from app.demo.provider.faults import HttpError
 from app.demo.provider.oracle import same_transcript
-from engine import failures
+from engine import diagnosis, failures
 from engine.diagnosis import COMPARISON, OPTIONS, REFUSED, answers, comparing, is_refusal
 from engine.model import Mode, Policy, Reason, Status
 from engine.request import changed_fields, split
@@ -267,6 +267,24 @@ async def test_over_http_a_refused_question_costs_one_full_turn():
     assert (Mode.HTTP_INCREMENTAL, 1) == (it.stack.last.mode, it.stack.last.attempts)
 
 
+@pytest.mark.parametrize("continuation", ["websocket", "store"])
+async def test_a_full_turn_whose_compared_response_is_missing_is_sent_without_the_question(
+    continuation,
+):
+    it = Talk(continuation=continuation)
+    missing = HttpError(400, "Response not found.", "previous_response_not_found")
+    it.core.faults.on_request(missing, when=lambda attempt: OPTIONS in attempt.body, times=None)
+    await it.turn()
+    it.body["instructions"] = "another"
+    await it.turn("two")
+    assert (Status.COMPLETED, False, REFUSED, 2) == (
+        it.stack.last.status,
+        it.stack.last.mode.incremental,
+        it.stack.last.fallback_reason,
+        it.stack.last.attempts,
+    )
+
+
 async def test_a_refusal_holds_for_its_model_alone():
     it = Talk()
     it.core.faults.on_request(
@@ -280,6 +298,17 @@ async def test_a_refusal_holds_for_its_model_alone():
     assert "cache_hit" == await it.turn("four")
     await it.turn("five", model=NEW)
     assert 1 == it.stack.last.attempts
+
+
+async def test_beyond_the_most_refusals_the_oldest_is_asked_once_more(monkeypatch):
+    monkeypatch.setattr(diagnosis, "_MAX_REFUSALS", 1)
+    it = Talk("codex")
+    attempts = []
+    await it.turn()
+    for at, model in enumerate((NEW, "gpt-6-sol", "gpt-6-sol", NEW)):
+        await it.turn(str(at), model=model)
+        attempts.append(it.stack.last.attempts)
+    assert [2, 2, 1, 2] == attempts
 
 
 async def test_a_question_of_the_clients_own_that_is_refused_is_the_clients_to_know_of():

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import threading
+
+import pytest
+
 from app.demo.provider import faults
 from app.demo.provider.oracle import same_transcript
-from engine.model import Kind, Mode, Policy, Reason, Status
+from engine import digests
+from engine.aside import LARGE
+from engine.model import ColdCause, Kind, Mode, Policy, Reason, Status
+from engine.request import split
 from tests.support.first_turns import FIRST, after, stack, warm
 from tests.support.provider import user
 
@@ -199,8 +207,83 @@ async def test_at_the_end_all_connections_are_closed():
     await s.driver.aclose()
 
 
+@pytest.mark.parametrize("policy", [Policy(), Policy(continuation="store", force_store=True)])
+async def test_what_is_cooled_is_continued_by_nobody_whoever_keeps_it(policy):
+    s = stack(policy)
+    body = await warm(s)
+    (anchor,) = s.driver.sessions.anchors(("tenant", "default", "s"))
+    for cause in (ColdCause.OUTPUT_CONFLICT, ColdCause.CLOSED):
+        s.driver.cool("tenant", "default", "s", anchor, cause)
+    assert (ColdCause.OUTPUT_CONFLICT, False) == (anchor.cold, anchor.is_live)
+    await s.turn(body)
+    assert (Reason.OUTPUT_CONFLICT, None) == (s.last.reason, s.last.previous_response_id)
+
+
 async def test_who_leaves_after_the_end_changes_nothing():
     s = stack()
     await warm(s)
     s.driver.client_left("turn_1")
     assert Status.COMPLETED == s.last.status
+
+
+async def test_a_body_that_was_read_ahead_is_not_read_again(monkeypatch):
+    s = stack()
+    body = await warm(s)
+    call = s.call(body)
+    request = await s.driver.read(
+        call.body, tenant=call.tenant, upstream=call.upstream.name, session=call.session
+    )
+    monkeypatch.setattr("engine.driver.split", None)
+    answer = await s.driver.run(dataclasses.replace(call, request=request))
+    async for _ in answer:
+        pass
+    assert (Mode.WS_INCREMENTAL, Reason.OK) == (s.last.mode, s.last.reason)
+
+
+@pytest.mark.parametrize("tenant", ["tenant", "nobody"])
+async def test_whose_body_was_guessed_to_be_changes_nothing(tenant):
+    s = stack()
+    call = s.call(await warm(s))
+    request = await s.driver.read(call.body, tenant=tenant, upstream="default", session="other")
+    async for _ in await s.driver.run(dataclasses.replace(call, request=request)):
+        pass
+    assert (Mode.WS_INCREMENTAL, Reason.OK) == (s.last.mode, s.last.reason)
+
+
+async def test_a_body_that_cannot_be_read_ahead_is_told_as_one(caplog, monkeypatch):
+    s = stack()
+    names = {"tenant": "t", "upstream": "default", "session": None}
+    assert await s.driver.read(b'{"input":[],"input":[]}', **names) is None
+
+    def fail(*_):
+        raise ZeroDivisionError("canary")
+
+    monkeypatch.setattr("engine.driver.split", fail)
+    assert await s.driver.read(b"{}", **names) is None
+    assert "ZeroDivisionError" in caplog.text
+    assert "canary" not in caplog.text
+
+
+async def test_a_large_body_is_read_and_digested_in_a_thread(monkeypatch):
+    """A fault of the field (docs/field-reports.md): every other stream would wait."""
+    here, where = threading.get_ident(), {}
+
+    def noted(name, work):
+        def note(*given):
+            where[name] = threading.get_ident()
+            return work(*given)
+
+        return note
+
+    monkeypatch.setattr("engine.driver.split", noted("split", split))
+    monkeypatch.setattr("engine.digests.extend", noted("digest", digests.extend))
+    s = stack()
+    large = {**FIRST, "input": [user("x" * LARGE)]}
+    call = s.call(large)
+    names = {"tenant": call.tenant, "upstream": "default", "session": call.session}
+    request = await s.driver.read(call.body, **names)
+    answer = await s.driver.run(dataclasses.replace(call, request=request))
+    assert here not in (where["split"], where["digest"])
+    async for _ in answer:
+        pass
+    assert (Mode.WS_FULL, Status.COMPLETED) == (s.last.mode, s.last.status)

@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import echoes
-from engine.chain import Anchor, known, stage
+from engine.baseline import grown
+from engine.chain import Anchor, HeldItem, known, stage
 from engine.echoes import most_echoed
 from engine.request import own_copy, split
+from engine.spelling import Items
 
 KEY = b"k"
 
@@ -77,6 +79,70 @@ def test_items_of_equal_content_pair_off_by_their_ids(held, sent, pairs):
     assert pairs == echoes._pairs(held, sent)
 
 
+def test_anchors_may_come_one_by_one():
+    one, two = turn([user("a")], [said("b")]), turn([user("c")], [said("d")])
+    assert most_echoed(iter([one, two]), request([said("b")]).items) is one
+    assert most_echoed([one], list(request([said("b")]).items)) is one
+
+
+def test_only_what_the_model_made_is_an_echo():
+    future, result = {"type": "x", "a": 1}, {"type": "function_call_output", "output": "o"}
+    sent = turn([user("a"), future, result], [])
+    assert most_echoed([sent], request([user("a"), future, result, user("b")]).items) is None
+    received = turn([user("a")], [result])
+    assert most_echoed([received], request([user("z"), result]).items) is received
+    assert most_echoed([received], request([user("z"), {**result, "output": "p"}]).items) is None
+
+
+def test_repeating_the_users_items_alone_is_no_echo():
+    one = turn([user("a")], [said("b")])
+    assert most_echoed([one], request([user("a"), user("c")], [one]).items) is None
+    assert most_echoed([one], request([user("a"), said("b", status="x")], [one]).items) is one
+    later = turn([user("a"), said("b"), user("c")], [said("d")])
+    asked = request([user("a"), said("b"), user("C")], [later])
+    assert most_echoed([later], asked.items) is later
+    assert most_echoed([later], request([user("A"), said("B")], [later]).items) is None
+
+
+def test_of_what_only_digests_are_kept_an_echo_is_known_by_its_bytes():
+    one = turn([user("a"), said("b"), user("c")], [said("d")])
+    assert one.items.condense(KEY)
+    other = turn([user("e")], [said("f")])
+    for echo in ("b", "d"):
+        asked = request([user("z"), said(echo)])
+        assert most_echoed([one, other], asked.items) is one
+    asked = request([user("z"), said("b"), said("d"), said("f")])
+    assert most_echoed([one, other], asked.items) is one
+    assert most_echoed([one], request([user("a"), said("q")]).items) is None
+
+
+def test_what_looks_like_the_users_is_no_echo_whoever_made_it():
+    first = turn([user("a")], [user("q")])
+    later = turn([user("a"), user("q"), user("c")], [said("d")], first, [first])
+    asked = request([user("a"), user("q"), user("C")], [first, later])
+    assert most_echoed([first, later], asked.items) is None
+
+
+def test_to_name_one_baseline_echoes_nothing_of_another():
+    """Neither of them stands in a body: that is no body in common."""
+    named = turn([user("x")], [said("y")])
+    other = turn([user("a")], [said("b")])
+    other.items = grown((), split(b'{"input":"a"}').items, [Raw(json.dumps(said("b")).encode())])
+    asked = Items((Raw(b'{"role":"user","content":"c"}'),), base=named.items)
+    assert most_echoed([other], asked) is None
+    assert most_echoed([other, named], asked) is named
+
+
+def test_an_item_that_cannot_be_read_is_no_echo_and_hides_none():
+    one = turn([user("a")], [said("b")])
+    body = b'{"input":[{"type":"reasoning","a":1,"a":2},%s]}' % json.dumps(said("b")).encode()
+    assert most_echoed([one], split(body).items) is one
+    odd = turn([user("a")], [])
+    odd.items = (HeldItem(Raw(b'{"a":1,"a":2}'), received=True),)
+    assert most_echoed([odd, one], split(body).items) is one
+    assert most_echoed([odd], split(body).items) is None
+
+
 def test_an_anchor_that_was_extended_is_no_rival_of_the_one_after_it(monkeypatch):
     first = turn([user("a")], [said("b")])
     later = turn([user("a"), said("b"), user("c")], [said("d")], first, [first])
@@ -115,3 +181,27 @@ def test_the_short_way_finds_what_counting_finds(data):
         values[data.draw(st.integers(0, len(values) - 1))] = data.draw(MESSAGES)
     asked = request([*values, *data.draw(LISTS)], anchors)
     assert most_echoed(anchors, asked.items) is echoes._counted(anchors, asked.items)
+
+
+def test_where_nothing_is_held_nothing_is_read(monkeypatch):
+    monkeypatch.setattr(echoes, "_model_made", None)
+    assert most_echoed([], request([said("b")]).items) is None
+
+
+def test_an_echo_behind_an_edited_item_is_found_without_counting(monkeypatch):
+    anchor = turn([user("a"), said("b"), user("c")], [said("d")])
+    monkeypatch.setattr(echoes, "_counted", None)
+    assert most_echoed([anchor], request([user("A"), said("b"), user("c")]).items) is anchor
+
+
+def test_of_very_long_transcripts_the_ends_are_read(monkeypatch):
+    monkeypatch.setattr(echoes, "_LONG", 8)
+    monkeypatch.setattr(echoes, "_AT_AN_END", 2)
+    history = [said(str(n)) for n in range(12)]
+    one, two = turn(history, [said("b")]), turn(history, [said("c")])
+    read = []
+    key = echoes.items.echo_key
+    monkeypatch.setattr(echoes.items, "echo_key", lambda value: (read.append(1), key(value))[1])
+    asked = request([user("edited"), *history[1:], said("b")]).items
+    assert most_echoed([one, two], asked) is one
+    assert len(read) <= 3 * 4

@@ -3,6 +3,7 @@ the provider holds after it is known where the engine knew what the client named
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import pytest
@@ -11,10 +12,11 @@ from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from app.demo.provider.oracle import same_transcript
 from engine.model import Kind, Mode, Policy, Reason, Status
+from engine.sessions import Bounds
 from tests.support.first_turns import after, stack
 from tests.support.loopback import LoopbackHttp, Stack
-from tests.support.provider import MODEL, user
-from tests.support.storing import STORE, reading
+from tests.support.provider import MODEL, make_core, user
+from tests.support.storing import STORE, counting, reading
 
 FIRST = {"model": MODEL, "store": True, "stream": True, "input": [user("one")]}
 SOCKET = {"transport": "ws", "socket": "c"}
@@ -179,6 +181,18 @@ async def test_an_unknown_id_proves_nothing():
     assert [] == anchors(s)
 
 
+@pytest.mark.parametrize("call", [SOCKET, {}])
+async def test_where_turns_are_only_observed_the_row_says_what_would_have_been_known(call):
+    s = stack(Policy(continuation="observe"))
+    own = {"type": "response.create"} if call else {}
+    first = (await s.turn({**FIRST, **own}, **call))[-1]["response"]
+    second = (await s.turn({**delta(s), **own}, **call))[-1]["response"]
+    assert s.last.prefix_digest == s.facts[0].baseline_digest is not None
+    history = [*FIRST["input"], *first["output"], user("x"), *second["output"]]
+    await s.turn({**FIRST, **own, "input": [*history, user("more")]}, **call)
+    assert (Mode.WS_INCREMENTAL, Reason.OK) == (s.last.shadow_mode, s.last.shadow_reason)
+
+
 def delta_of(name: str) -> dict:
     return {**FIRST, "input": [user("x")], "previous_response_id": name}
 
@@ -260,6 +274,19 @@ async def test_an_upstream_that_ignores_what_the_client_names_is_not_believed():
     assert holds(s, body)
 
 
+async def test_an_id_that_was_given_again_no_longer_names_what_is_known():
+    s = stack(STORE)
+    counting(s, ["resp_1", "resp_1", "resp_2", "resp_3"])
+    events = await s.turn(FIRST)
+    await s.turn({**FIRST, "input": [user("another's")]}, session="other")
+    await s.turn(delta_of("resp_1"))
+    assert (Reason.CLIENT_ANCHORED, None) == (s.last.reason, s.last.baseline_digest)
+    body = after(events, FIRST, "x")
+    answered = json.loads(s.core.held(s.core.log[-1].response_id).output[-1].text)
+    await s.turn({**body, "input": [*body["input"], answered, user("more")]})
+    assert Mode.HTTP_FULL == s.last.mode
+
+
 async def test_the_clients_own_turn_is_no_word_on_what_the_upstream_keeps():
     s = stack(STORE)
     await s.turn(FIRST)
@@ -273,6 +300,18 @@ async def test_bytes_of_a_history_that_is_only_named_are_counted_once():
     held = anchors(s, None)
     assert sum(anchor.size for anchor in held) == s.driver.sessions._bytes
     assert [0, 0, 0] == [anchor.size for anchor in held[1:-1]]
+
+
+async def test_bytes_are_counted_as_long_as_a_live_response_holds_them():
+    s = Stack(make_core(), bounds=Bounds(anchors_per_session=2))
+    await s.turn({**FIRST, "input": [user("x" * 9_000)]})
+    await s.turn(delta(s))
+    for text in ("two", "three"):
+        await s.turn({**FIRST, "input": [user(text)]})
+    live = anchors(s)[0]
+    assert (s.facts[0].response_id, True) == (live.response_id, live.is_live)
+    assert live.size > 9_000
+    assert sum(anchor.size for anchor in anchors(s)) == s.driver.sessions.bytes
 
 
 async def test_a_warm_up_that_is_answered_here_stands_for_what_it_names():
@@ -294,8 +333,13 @@ def reset(s: Stack, reason: str = "summarize") -> None:
     s.driver.reset_epoch("tenant", "default", s.facts[0].session, reason)
 
 
-@pytest.mark.parametrize("continuation", ["websocket", "store"])
-@pytest.mark.parametrize("call", [{}, SOCKET, {"session": None}])
+@pytest.mark.parametrize(
+    ("continuation", "call"),
+    [
+        *itertools.product(["websocket", "store"], [{}, SOCKET, {"session": None}]),
+        *itertools.product(["observe"], [{}, {"session": None}]),
+    ],
+)
 @pytest.mark.parametrize("by", ["request", "api", "api in flight"])
 async def test_a_reset_is_not_lost_on_a_turn_that_the_client_continues_by_itself(
     continuation, call, by
@@ -320,15 +364,16 @@ async def test_a_reset_is_not_lost_on_a_turn_that_the_client_continues_by_itself
     history = [json.loads(item.text) for item in s.core.held(s.last.response_id).items]
     body = {**FIRST, "input": [*history, user("more")]}
     events = await s.turn(body, **call)
+    observed = continuation == "observe"
     assert (False, Reason.EPOCH_RESET, "summarize", 2, 1) == (
         s.last.mode.incremental,
-        s.last.reason,
+        s.last.shadow_reason if observed else s.last.reason,
         s.last.epoch_reset_reason,
         s.last.epoch,
         s.last.epoch_turn,
     )
     await s.turn(after(events, body), **call)
-    assert Reason.OK == s.last.reason
+    assert Reason.OK == (s.last.shadow_reason if observed else s.last.reason)
 
 
 async def test_a_reset_leaves_the_clients_own_connection_to_it():
@@ -350,6 +395,13 @@ async def test_a_reset_is_not_lost_on_a_turn_that_is_not_understood(passed_on, c
     await s.turn(body)
     decided = s.last.reason if continuation == "websocket" else s.last.shadow_reason
     assert (Reason.EPOCH_RESET, "summarize") == (decided, s.last.epoch_reset_reason)
+
+
+async def test_a_reset_holds_for_what_the_client_takes_over_from_another_session():
+    s = stack()
+    await s.turn(FIRST, session="other", **SOCKET)
+    await s.turn(delta(s), epoch_reset="summarize", **SOCKET)
+    assert (*OWN, None) == (s.last.mode, s.last.reason, s.last.baseline_digest)
 
 
 async def test_a_turn_on_what_a_reset_has_ended_is_not_continued_by_the_engine():

@@ -322,7 +322,7 @@ def changed(draw: st.DrawFn, value: Any, often: int = 3) -> Any:
 
 
 KINDS = st.sampled_from(
-    ["function_call_output"] * 4 + ["custom_tool_call_output", "program_output", "function_call"]
+    ["function_call_output"] * 4 + ["custom_tool_call_output", "program_output", "tool_result"]
 )
 
 

@@ -33,6 +33,16 @@ def test_a_spelling_has_memory_of_its_own():
     assert twin.spelled(Raw(b'{"a":1}')).echo == Raw(b'{"a":1}')
 
 
+def test_a_spelling_takes_no_more_memory_than_it_needs():
+    body = b'[{"a":1},{"a": 1}]'
+    one, other = Raw(memoryview(body)[1:8]), Raw(memoryview(body)[9:17])
+    same = HeldItem(one, received=False).spelled(Raw(b'{"a":1}'))
+    assert same.echo is same.held
+    respelled = HeldItem(one, received=False, echo=other).spelled(Raw(b'{"a": 1}'))
+    assert bytes(respelled.echo) == b'{"a": 1}'
+    assert respelled.echo.copy() is respelled.echo
+
+
 KEYS = ["id", "status", "type", "role", "content", "summary", "encrypted_content", "arguments",
         "call_id", "name", "x"]  # fmt: skip
 PARTS = ['"a"', '"b"', '""', "null", "1", "1.0", "[]", "{}", '{"a":1,"a":1}', '"reasoning"',
@@ -74,6 +84,130 @@ def test_the_usual_echoes_are_expected(monkeypatch):
     assert (
         held.difference(raw({k: call[k] for k in ("name", "type", "arguments", "call_id")})) is None
     )
+
+
+TWICE = Raw(b'{"type":"message","role":"assistant","content":"a","content":"b"}')
+DEEP = Raw(b'{"type":"message","role":"assistant","content":' + b"[" * 5000 + b"]" * 5000 + b"}")
+
+
+@pytest.mark.parametrize("odd", [TWICE, DEEP])
+def test_what_cannot_be_read_is_the_same_by_its_bytes_only(odd):
+    spaced, plain = Raw(bytes(odd) + b" "), raw(said("b"))
+    for received in (True, False):
+        item = HeldItem(odd, received=received)
+        item.expect()
+        assert (item.difference(odd), item.difference(spaced)) == (None, ())
+        assert (item.difference(plain), HeldItem(plain, received=received).difference(odd)) == (
+            (),
+            (),
+        )
+        assert HeldItem(plain, received=received, echo=odd).difference(odd) is None
+        assert HeldItem(odd, received=received, echo=plain).difference(odd) is None
+        assert (item.model_made, item.kind) == (received, "value")
+        assert item.echo_key == rules.echo_key(None)
+        assert item.odd(spaced) == Odd(odd, received)
+
+
+def test_the_place_that_is_told_is_the_first_in_what_is_held():
+    item = HeldItem(raw({"type": "t", "a": "x", "b": "x"}), received=True)
+    assert item.difference(raw({"b": "y", "a": "y", "type": "t"})) == ("a",)
+
+
+def test_an_item_knows_who_made_it_and_how_it_is_found():
+    one, other = raw(said("x", id="m")), raw({"role": "user", "content": "x"})
+    assert HeldItem(one, received=False).model_made is True
+    assert HeldItem(other, received=False).model_made is False
+    assert HeldItem(other, received=True).model_made is True
+    for text in (one, other):
+        item = HeldItem(text, received=False)
+        assert (item.kind, item.echo_key) == (
+            rules.kind(rules.parse(text)),
+            rules.echo_key(rules.parse(text)),
+        )
+        assert item.spelled(raw(said("y"))).echo_key == item.echo_key
+
+
+@pytest.mark.parametrize(
+    ("held", "now", "where"),
+    [
+        ({"type": "reasoning"}, {"type": "reasoning"}, ("encrypted_content",)),
+        ({"type": "reasoning", "id": "r"}, {"type": "reasoning", "id": "r"}, None),
+        ({"type": "reasoning", "id": "r"}, {"type": "reasoning"}, ("encrypted_content",)),
+        (said("x", id="a"), said("x", id="b"), ("id",)),
+        (said("x", id="a"), said("x"), None),
+        (said("x", status="done"), said("x", status=None), None),
+        (said("x"), said("x", status="done"), None),
+        (said("x"), said("x", status={"a": 1}), None),
+        (said("x"), said("x", more=1), None),
+        (said("x"), said("y"), ("content", 0, "text")),
+    ],
+)
+def test_what_is_expected_is_no_looser_than_the_rule(held, now, where):
+    item = HeldItem(raw(held), received=True)
+    item.expect()
+    spaced = Raw(bytes(raw(now)).replace(b":", b" :"))
+    assert item.difference(spaced) == where
+
+
+def test_what_is_sent_in_the_place_of_an_expected_echo_may_be_anything():
+    item = HeldItem(raw(said("x")), received=True)
+    item.expect()
+    odd = [
+        TWICE,
+        DEEP,
+        Raw(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"),
+        raw([1]),
+        raw('"x"'),
+    ]
+    assert [item.difference(now) for now in odd] == [()] * len(odd)
+
+
+def test_an_expected_echo_that_names_a_key_twice_proves_nothing():
+    item = HeldItem(raw(said("x")), received=True)
+    item.expect()
+    text = bytes(raw(said("x")))
+    assert item.difference(Raw(text[:-1] + b', "content": "x"}')) == ()
+    assert item.difference(Raw(text[:-1] + b', "status": "a", "status": "b"}')) == ()
+    assert item.difference(Raw(text[:-1] + b', "status": {"a": 1, "a": 1}}')) == ()
+
+
+def output(text, meta):
+    return raw(
+        {"type": "function_call_output", "call_id": "c", "output": {"t": text, "_meta": meta}}
+    )
+
+
+def test_only_outputs_that_say_something_else_are_frozen():
+    held = HeldItem(output("x", 1), received=False)
+    respelled = Raw(bytes(output("x", 1)).replace(b":", b" :"))
+    assert [held.freezes(now) for now in (output("x", 1), respelled, output("x", 2))] == [
+        False,
+        False,
+        True,
+    ]
+    assert HeldItem(raw(said("x")), received=True).freezes(raw(said("y"))) is False
+    frozen = held.spelled(output("x", 2))
+    assert (frozen.frozen, bytes(frozen.held), bytes(frozen.echo)) == (
+        True,
+        bytes(output("x", 1)),
+        bytes(output("x", 2)),
+    )
+    assert frozen.freezes(output("x", 2)) is True
+    assert frozen.odd(output("x", 2)) == Odd(output("x", 1), received=False, frozen=True)
+    back = frozen.spelled(output("x", 1))
+    assert (back.frozen, bytes(back.echo)) == (False, bytes(output("x", 1)))
+
+
+@pytest.mark.parametrize("received", [True, False])
+def test_what_differs_from_its_spelling_is_kept_beside_it(received):
+    held = raw(said("x", id="m", more={"a": 1, "b": 2}))
+    same_json = raw(dict(reversed(said("x", id="m", more={"b": 2, "a": 1}).items())))
+    item = HeldItem(held, received=received)
+    assert item.odd(held) == (Odd(None, received=True) if received else None)
+    assert item.odd(same_json) == (Odd(held, received=True) if received else None)
+    kept = item.odd(raw(said("x")))
+    assert kept == Odd(held, received)
+    assert kept.held.copy() is kept.held
 
 
 # --- an item of which only the digest is kept -----------------------------------------------------
@@ -149,3 +283,11 @@ def test_of_a_sealed_item_the_proven_spelling_alone_counts():
     assert sealed.difference(raw(said("y"))) == ("content", 0, "text")
     assert sealed.odd(raw(said("x"))) == Odd(None, received=True, sealed=True)
     assert sealed.spelled(raw(said("x"))).sealed is True
+
+
+def test_a_sealed_item_stays_sealed_and_frozen_in_memory_of_its_own():
+    body = bytes(raw([said("x")]))
+    item = HeldItem(Raw(memoryview(body)[1:-1]), received=True, sealed=True, frozen=True)
+    twin = item.spelled(raw(said("x")))
+    assert (twin is item, twin.sealed, twin.frozen) == (False, True, True)
+    assert twin.odd(raw(said("x"))) == Odd(None, received=True, frozen=True, sealed=True)

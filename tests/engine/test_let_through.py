@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from engine.model import Mode, Reason, Status
+from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
 from tests.support.provider import user
 
@@ -87,3 +87,34 @@ async def test_a_fault_in_tidying_up_is_not_the_clients(transport, monkeypatch, 
     assert "completed" == ended["status"]
     assert Status.COMPLETED == s.last.status
     assert "AssertionError" in caplog.text
+
+
+@pytest.mark.parametrize("continuation", ["websocket", "store", "off"])
+async def test_a_fault_after_a_request_was_sent_sends_it_no_second_time(
+    continuation, monkeypatch, caplog
+):
+    def fails(*_):
+        raise AssertionError("secret of the client")
+
+    s = stack(Policy(continuation=continuation))
+    monkeypatch.setattr("engine.relay.Relay.respond", fails)
+    answer = await s.answer(FIRST)
+    assert (502, 1) == (answer.status, len(s.core.log))
+    assert [("internal_error", Status.ERROR, 1)] == [
+        (f.error_code, f.status, f.attempts) for f in s.facts
+    ]
+    assert "secret" not in caplog.text + answer.body.decode()
+
+
+async def test_a_second_fault_in_letting_a_request_through_is_told_as_one(monkeypatch, caplog):
+    def fails(*_, **__):
+        raise AssertionError("secret of the client")
+
+    s = stack()
+    monkeypatch.setattr("engine.over_socket.stage", fails)
+    monkeypatch.setattr(s.driver._http, "unchanged", fails)
+    answer = await s.answer(FIRST)
+    assert (502, []) == (answer.status, s.core.log)
+    assert [("internal_error", Status.ERROR)] == [(f.error_code, f.status) for f in s.facts]
+    assert 2 == caplog.text.count("AssertionError")
+    assert "secret" not in caplog.text + answer.body.decode()

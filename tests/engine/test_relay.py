@@ -11,7 +11,7 @@ from app.demo.provider import faults
 from app.demo.provider.actions import Gate
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
-from tests.support.loopback import LoopbackConnection, Stack
+from tests.support.loopback import Stack
 from tests.support.provider import make_core, user
 
 
@@ -36,6 +36,22 @@ async def test_a_quota_error_is_429_with_retry_after_in_one_attempt():
     answer = await s.answer(FIRST)
     assert (429, Status.RATE_LIMITED, 1) == (answer.status, s.last.status, s.last.attempts)
     assert ("retry-after", "9568") in answer.headers
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "code"),
+    [
+        (faults.abort(after=4), 502, "connection_lost"),
+        (faults.ErrorFrame("rate_limit_exceeded", status=429, after=4), 429, "rate_limit_exceeded"),
+    ],
+)
+async def test_who_wants_one_json_answer_is_told_why_there_is_none(fault, status, code):
+    s = stack()
+    s.core.faults.on_request(fault)
+    answer = await s.answer({**FIRST, "stream": False}, transport="http")
+    assert (status, False, 1) == (answer.status, answer.streamed, len(s.core.log))
+    assert "error" in json.loads(answer.body)
+    assert code == s.last.error_code
 
 
 async def test_a_client_that_leaves_is_drained_and_its_usage_recorded():
@@ -135,24 +151,23 @@ async def test_comments_and_the_trailer_of_a_stream_are_relayed_as_they_came():
     assert Status.COMPLETED is s.last.status
 
 
-async def test_events_that_are_there_at_once_are_handed_out_together_and_their_turn_is_over(
-    monkeypatch,
-):
-    monkeypatch.setattr(LoopbackConnection, "is_eager", True)
+async def test_events_that_are_there_at_once_are_handed_out_together_and_their_turn_is_over():
     s, single = stack(), stack()
+    s.sockets.are_eager = True
     answer = await s.answer(FIRST)
-    batches = [batch async for batch in answer.batches if s.facts]
-    monkeypatch.setattr(LoopbackConnection, "is_eager", False)
+    first = await anext(answer.batches)
+    rest = [batch async for batch in answer.batches if s.facts]
     expected = [event["type"] for event in await single.turn(FIRST)]
-    assert [expected] == [[json.loads(event.data)["type"] for event in one] for one in batches]
+    types = [[json.loads(event.data)["type"] for event in one] for one in (first, *rest)]
+    assert [expected[:1], expected[1:]] == types
     assert (Status.COMPLETED, 1) == (s.last.status, len(s.facts))
 
 
 async def test_what_is_handed_out_together_is_bounded(monkeypatch):
-    monkeypatch.setattr(LoopbackConnection, "is_eager", True)
     monkeypatch.setattr("engine.relay._MOST_AT_ONCE", 0)
     s = stack()
+    s.sockets.are_eager = True
     answer = await s.answer(FIRST)
     sizes = [len(batch) async for batch in answer.batches]
-    assert {2, 1} == set(sizes)  # the first one holds what was looked at before it
+    assert {1} == set(sizes)
     assert 2 < len(sizes)

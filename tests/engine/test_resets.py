@@ -9,10 +9,11 @@ import pytest
 
 from app.demo.provider import faults
 from app.demo.provider.actions import Gate
-from engine.model import Mode, Policy, Reason
+from engine.model import ColdCause, Mode, Policy, Reason
 from tests.support.first_turns import FIRST, after, stack, warm
 from tests.support.insides import settled, slow_ping
 from tests.support.loopback import Stack
+from tests.support.provider import user
 
 
 def reset(s: Stack, reason: str) -> None:
@@ -124,6 +125,27 @@ async def test_a_reset_by_name_reaches_an_unnamed_session():
     assert Reason.EPOCH_RESET == s.last.reason
 
 
+@pytest.mark.parametrize("by", ["name", "request", "unnamed request"])
+@pytest.mark.parametrize("store", [True, False])
+async def test_a_reset_reaches_what_unnamed_requests_left_in_a_named_session(store, by):
+    s = stack()
+    first = {**FIRST, "store": store}
+    body = after(await s.turn(first), first)
+    own = {**first, "input": [user("x")], "previous_response_id": s.last.response_id}
+    answered = await s.turn(own, session=None)
+    unnamed = after(answered, {**first, "input": [*body["input"][:-1], user("x")]})
+    if by == "name":
+        reset(s, "summarize")
+    else:
+        own["previous_response_id"] = s.last.response_id
+        session = None if by == "unnamed request" else "s"
+        await s.turn(own, session=session, epoch_reset="summarize")
+    for request, session in ((body, "s"), (unnamed, None)):
+        await s.turn(request, session=session)
+        assert Mode.WS_FULL == s.last.mode
+        assert by != "name" or s.last.reason is Reason.EPOCH_RESET
+
+
 async def test_a_reset_during_an_http_turn_holds_for_the_next_one():
     s = stack(Policy(max_frame_bytes=1))
     posted = s.http.post
@@ -142,3 +164,17 @@ async def test_a_reset_during_an_http_turn_holds_for_the_next_one():
     s.upstream = type(s.upstream)("default", "http://provider/v1", Policy())
     await s.turn(after(events, FIRST))
     assert (Reason.EPOCH_RESET, "summarize") == (s.last.reason, s.last.epoch_reset_reason)
+
+
+async def test_a_reset_that_another_turn_consumed_leaves_an_http_turn_what_it_was():
+    s = stack(Policy(max_frame_bytes=1))
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1))
+    slow = await s.answer(FIRST)
+    s.driver.reset_epoch("tenant", "default", "s", "summarize")
+    await s.turn(FIRST)
+    gate.open()
+    async for _ in slow:
+        pass
+    anchors = s.driver.sessions.anchors(("tenant", "default", "s"))
+    assert [(ColdCause.HTTP, None)] * 2 == [(one.cold, one.reset_reason) for one in anchors]

@@ -50,6 +50,28 @@ def test_a_dropped_anchor_is_gone_and_dropping_twice_is_harmless():
     assert (sessions.find("r1"), dict(scope.anchors)) == (None, {})
 
 
+def test_of_two_answers_with_one_id_the_later_is_found_whichever_is_dropped():
+    sessions = Sessions(Bounds(), KEY)
+    scope = sessions.scope(key())
+    former, later = put(sessions, scope, "1"), put(sessions, scope, "2")
+    former.response_id = later.response_id = "r"
+    sessions.add(scope, former)
+    sessions.add(scope, later)
+    sessions.drop(scope, former)
+    assert (key(), later) == sessions.find("r")
+    sessions.drop(scope, later)
+    assert sessions.find("r") is None
+
+
+def test_an_id_that_two_sessions_hold_is_found_in_the_other_once_it_is_dropped_in_one():
+    sessions = Sessions(Bounds(), KEY)
+    one, other = sessions.scope(key("one")), sessions.scope(key("other"))
+    first, second = put(sessions, one, "1"), put(sessions, other, "1")
+    assert (key("one"), first) == sessions.find("r1", key("one"))
+    sessions.drop(one, first)
+    assert (key("other"), second) == sessions.find("r1", key("one"))
+
+
 def test_an_anchor_without_a_response_id_is_kept_but_not_found():
     sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
@@ -228,6 +250,28 @@ def test_what_digests_do_not_make_room_for_is_forgotten():
     assert cold.size == 0
 
 
+def test_over_the_byte_budget_a_chain_that_holds_nothing_is_closed_with_those_that_do():
+    sessions = Sessions(Bounds(bytes=1), KEY)
+    scope = sessions.scope(key())
+    empty = scope.chains["c0"] = Chain("c0", "conn", b"h", 0.0, 0.0)
+    empty.commit(None, 0.0)
+    full = held(scope, "1", sessions).chain
+    assert [empty, full] == sessions.trim(scope)
+    assert (0, {}) == (sessions.bytes, dict(scope.chains))
+
+
+def test_what_a_later_anchor_holds_is_counted_with_that_one():
+    sessions = Sessions(Bounds(), KEY)
+    scope = sessions.scope(key())
+    first = held(scope, "1", sessions, live=False)
+    asked = split(json.dumps({"input": ["x" * 10_000, {"type": "reasoning"}, "y"]}).encode())
+    later = held(scope, "2", sessions)
+    later.items = stage(asked.items, {}, first).baseline([], KEY)[0]
+    first.give_way(later)
+    sessions.trim(scope)
+    assert (first.size, sessions.bytes, list(scope.in_full)) == (0, later.weight, ["2"])
+
+
 def test_what_is_counted_is_what_is_kept():
     """Each anchor once, with what decisions have worked out of it; never less than nothing."""
     sessions = Sessions(Bounds(), KEY)
@@ -271,4 +315,7 @@ def test_an_epoch_is_kept_as_long_as_an_anchor_of_its_session():
     put(sessions, unnamed, "1", session="anon-1")
     sessions.trim(unnamed)
     assert list(unnamed.epochs) == ["anon-1"]
-    assert sessions.scope_of("t", "u", "anon-1") is unnamed
+    assert [unnamed] == sessions.scopes_of("t", "u", "anon-1")
+    assert [("t", "u", "s")] == [scope.key for scope in sessions.scopes_of("t", "u", "s")]
+    own = sessions.scope(("t", "u", "anon-1"))
+    assert [unnamed, own] == sessions.scopes_of("t", "u", "anon-1")

@@ -235,7 +235,7 @@ async def test_what_the_client_continued_by_itself_is_no_other_turns_to_continue
     await s.turn(second, **SOCKET)
     third = {**stored, "input": [*stored["input"], *first["output"], user("three")]}
     await s.turn(third, **SOCKET)
-    assert (Mode.WS_FULL, Reason.CONNECTION_LOST) == shadow(s)
+    assert (Mode.WS_FULL, Reason.PREFIX_MISMATCH) == shadow(s)
 
 
 async def test_what_happens_to_posts_says_nothing_of_websockets():

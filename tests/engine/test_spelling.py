@@ -104,3 +104,12 @@ def test_a_number_that_goes_on_is_another_item():
     assert split(b'{"input":[12]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 0
     assert split(b'{"input":[1.5]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 0
     assert split(b'{"input":[1 ,5]}').items.repeats(known_of(b'{"input":[1]}').spelling) == 1
+
+
+def test_what_is_cut_already_is_not_cut_again():
+    known = known_of(body([1, 2]))
+    for is_cut in (False, True):
+        items = split(body([1, 2, 3]), [known]).items
+        assert texts(items) == [b"1", b"2", b"3"]
+        assert (known.spelling.is_cut, items.spelling.is_cut) == (is_cut, not is_cut)
+        known.spelling.items()

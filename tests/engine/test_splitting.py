@@ -204,6 +204,14 @@ def test_items_that_begin_alike_prove_nothing_elsewhere():
     assert continues(json.dumps({"model": 1, **new}).encode(), json.dumps(old).encode()) is None
 
 
+@pytest.mark.parametrize(("before", "proven"), [(3, True), (4, False)])
+def test_beyond_a_few_places_that_look_alike_the_body_is_read_as_a_whole(before, proven):
+    new = json.dumps({"x": [[{"a": 1}, 1]] * before, "input": [{"a": 1}, 1, 2]}).encode()
+    old = b'{"input": [{"a": 1}, 1]}'
+    assert proven == (continues(new, old) is not None)
+    assert [b'{"a": 1}', b"1", b"2"] == texts(split(new, known_of(old)).items)
+
+
 def test_an_empty_list_is_continued_from_its_bracket():
     old = b'{"model":"m","input":[ ],"tools":[]}'
     assert continues(b'{"model":"m","input":[ 1],"tools":[]}', old) == [b"1"]

@@ -8,6 +8,7 @@ import json
 import pytest
 
 from app.demo.provider import faults
+from app.demo.provider.actions import Gate
 from engine.errors import ConnectFailed, ConnectionLost
 from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import after, stack
@@ -390,3 +391,17 @@ async def test_one_answer_without_an_id_does_not_mark_the_upstream():
     body = await kept(s)
     await s.turn(body)
     assert (Mode.HTTP_INCREMENTAL, Reason.OK, None) == said(s)
+
+
+async def test_an_id_that_is_given_again_during_the_turn_leaves_nothing_to_continue():
+    s = stack(STORE)
+    body = await kept(s)
+    gate = Gate()
+    s.core.faults.on_request(faults.Hold(gate, after=1))
+    answer = await s.answer(body)
+    s.driver.sessions.named_again(s.facts[0].response_id, "default")
+    gate.open()
+    events = [json.loads(event.data) async for event in answer if event.data]
+    assert Mode.HTTP_INCREMENTAL == s.last.mode
+    await s.turn(after(events, body))
+    assert (Mode.HTTP_FULL, Reason.MISSING_RESPONSE_ID) == said(s)[:2]

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from engine.model import Usage, UsageState
-from engine.stream import Fold, read_usage
+from engine.stream import Fold, ended_response, read_usage
 
 R = {"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "E"}
 A = {"type": "message", "id": "msg_1", "role": "assistant", "content": [{"type": "output_text", "text": "p"}]}  # fmt: skip
@@ -270,6 +270,33 @@ def test_a_later_turn_state_without_a_token_keeps_the_first():
 )
 def test_the_first_output_is_what_the_model_made(data, output):
     assert fold(data).has_output == output
+
+
+@pytest.mark.parametrize(
+    ("data", "ended_id"),
+    [
+        (ended(), "r1"),
+        (ended("response.failed"), "r1"),
+        (event("response.created", response={"id": "r1"}), None),
+        (event("response.completed"), None),
+        (event("response.completed", response={"id": 5}), None),
+        (event("response.completed", response="r1"), None),
+        (b"", None),
+        (b'{"type":"response.completed","response":{"id":"r1"}', None),
+    ],
+)
+def test_only_a_readable_terminal_event_names_the_response_that_it_ends(data, ended_id):
+    assert ended_id == ended_response(data)
+
+
+def test_an_id_that_is_no_text_is_no_id():
+    state = fold(b'{"type":"response.completed","response":{"id":"\xff"}}')
+    assert (None, True) == (state.response_id, state.commits)
+
+
+def test_an_error_whose_words_are_no_text_is_an_error_without_words():
+    state = fold(b'{"type":"error","error":{"code":"a","message":"\xff"}}')
+    assert ("error", None, False) == (state.terminal, state.error, state.commits)
 
 
 # --- answers that were not streamed -----------------------------------------------------------------

@@ -47,6 +47,12 @@ async def test_a_stream_cut_in_the_middle_of_an_event_is_lost_without_it():
         await wire.next()
 
 
+async def test_a_comment_that_the_end_cuts_off_is_no_event():
+    wire = HttpWire(Body(b": still wor"))
+    with pytest.raises(ConnectionLost):
+        await wire.next()
+
+
 async def test_what_follows_the_terminal_event_is_given_to_its_end():
     wire = HttpWire(Body(b"data: {}\n\ndata: [DONE]\n\n"))
     await wire.next()

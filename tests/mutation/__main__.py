@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import ast
 import os
+import signal
 import sys
 import time
 from collections import Counter
@@ -18,7 +19,7 @@ from pathlib import Path
 from tests.mutation.mutants import Mutant
 from tests.mutation.results import STATE, Results, as_toml, listed, mutants
 from tests.mutation.targets import TARGETS, Target
-from tests.mutation.trial import prepare, trials, unmutated
+from tests.mutation.trial import Outcome, prepare, trials, unmutated
 
 SLOWEST = 5
 """A trial may take this many times what the tests need without a fault, and …"""
@@ -30,12 +31,12 @@ def run(target: Target, results: Results, *, jobs: int, only: str) -> int:
     """Tries what is not known yet, tells what survived; returns how many outcomes are amiss."""
     source = target.path.read_text()
     tree = ast.parse(source)
-    outcome = unmutated(target, tree)
+    every = mutants(target, source)
+    todo = [one for one in every if one.name not in results.outcomes and only in one.name]
+    outcome = unmutated(target, tree) if todo else Outcome("survived")
     if outcome.word != "survived":
         print(f"{target.file}: its tests fail without any fault: {outcome.by}", file=sys.stderr)
         return 1
-    every = mutants(target, source)
-    todo = [one for one in every if one.name not in results.outcomes and only in one.name]
     print(
         f"{target.file}: {len(every)} mutants, {len(todo)} to try; "
         f"the tests take {outcome.seconds:.1f} s",
@@ -94,6 +95,7 @@ def main() -> int:
     unknown = set(given.files) - {target.file for target in TARGETS}
     if unknown:
         options.error(f"no target: {', '.join(sorted(unknown))}")
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # so that no trial is left behind
     prepare()
     amiss = sum(
         run(

@@ -51,23 +51,17 @@ TARGETS = (
     Target("engine/echoes.py", _tests("test_echoes.py", "test_condensed.py", "test_decision.py")),
     Target(
         "engine/held.py",
-        _tests("test_held.py", "test_freeze_baseline.py", "test_condensed.py", "test_baseline.py"),
-        (
-            "HeldItem._decoded", "HeldItem.model_made", "HeldItem.echo_key", "HeldItem.difference",
-            "HeldItem.freezes", "HeldItem.expect", "HeldItem._is_expected", "HeldItem.spelled",
-            "HeldItem.odd", "Digested",
-        ),
+        _tests("test_held.py", "test_freeze_baseline.py", "test_condensed.py"),
+        ("HeldItem", "Digested"),
     ),
     Target(
         "engine/baseline.py",
         _tests(
             "test_baseline.py", "test_condensed.py", "test_freeze_baseline.py", "test_decision.py",
-            "test_chain.py", "test_echoes.py",
+            "test_echoes.py",
         ),
         (
-            "Baseline._item", "Baseline.echoes", "Baseline.newest", "Baseline.grew_from",
-            "Baseline.begins_with", "Baseline.give_way", "grown", "_grown", "_oddities",
-            "digested", "proven", "matched", "frozen", "_frozen_at",
+            "_oddities", "digested", "proven", "matched",
         ),
     ),
 )  # fmt: skip

@@ -5,6 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
+from tests.mutation.__main__ import main
 from tests.mutation.targets import ROOT
 
 
@@ -31,5 +34,7 @@ def test_a_mutant_is_killed_by_the_test_of_its_rule_and_not_tried_twice(tmp_path
     assert "0 to try" in run(tmp_path, "engine/model.py", "--only", removed).stdout
 
 
-def test_what_is_no_target_is_refused(tmp_path: Path):
-    assert run(tmp_path, "engine/errors.py").returncode == 2
+def test_what_is_no_target_is_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "argv", ["mutants", "engine/errors.py"])
+    with pytest.raises(SystemExit, match="2"):
+        main()

@@ -33,6 +33,8 @@ MEMORY = 4 << 30
 """Bytes of address space: a mutant may be a loop that appends for ever."""
 
 
+EXAMPLES = 60
+"""So many random examples are drawn by a test at most."""
 ASLEEP = 20
 """A trial may take so many times its processor time: it may wait for ever without using any."""
 
@@ -78,6 +80,13 @@ class _Noticed:
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: hasattr(getattr(item, "obj", None), "hypothesis"))
+        for item in items:
+            test = getattr(item, "obj", None)
+            # What the decorator sets wins over any profile, and there is no other way to bound it.
+            own = getattr(test, "_hypothesis_internal_use_settings", None)
+            if own is not None and own.max_examples > EXAMPLES:
+                bounded = hypothesis.settings(own, max_examples=EXAMPLES)
+                getattr(test, "__func__", test)._hypothesis_internal_use_settings = bounded
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed and not self.test:
@@ -183,7 +192,8 @@ def _fork(target: Target, tree: ast.Module, limit: int) -> tuple[int, int]:
         os.close(reading)
         resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
         resource.setrlimit(resource.RLIMIT_CPU, (limit, limit + 1))
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        for name in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(name, signal.SIG_DFL)
         answer = _run(target, tree)
         with os.fdopen(writing, "w") as pipe:
             pipe.write(answer)

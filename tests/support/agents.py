@@ -61,7 +61,9 @@ def sent_by(agent: Agent, kind: str, core: Provider) -> Sent:
             # It means what the provider has, whatever its own copy of it looks like.
             logical = [*core.held(previous).texts, *delta]
     elif agent.client.string_input and len(logical) == 1 and agent.transport != "ws":
-        logical = delta = json.loads(logical[0])["content"]
+        content = json.loads(logical[0])["content"]
+        if isinstance(content, str):  # another client's message may have parts
+            logical = delta = content
     return Sent(
         headers={"authorization": f"Bearer {agent.tenant}"},
         session=agent.scope,

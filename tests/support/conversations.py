@@ -51,12 +51,14 @@ class Conversations:
         self.now = Now()
         self.core = make_core(self.regime.flavour, now=self.now, responder=self.model)
         self.stack = Stack(self.core, self.regime.policy, bounds=self.regime.bounds)
-        self.stack.sockets.are_eager = self.random.random() < 0.5
+        # A twin that is told one event after the other would lag behind.
+        observes = self.regime.policy.continuation == "observe"
+        self.stack.sockets.are_eager = self.random.random() < 0.5 and not observes
         self.report = Report()
         second = Upstream("second", self.stack.upstream.base_url, self.regime.policy)
         self.upstreams = {one.name: one for one in (self.stack.upstream, second)}
         self.twin: Twin | None = None
-        if self.regime.policy.continuation == "observe":
+        if observes:
             self.twin = Twin(
                 self.regime.policy, self.regime.bounds, self.stack.clock, self.stack.facts
             )

@@ -11,6 +11,7 @@ import inspect
 import itertools
 import json
 from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import suppress
 from typing import Any, Self
 
 from app.gateway.access import HostPolicy
@@ -18,8 +19,9 @@ from app.gateway.asgi import Gateway
 from app.gateway.upstreams import Upstreams
 from app.keys import Keys
 from engine.driver import Answer, Call, Event, Upstream
-from engine.errors import ConnectFailed, ConnectionLost
+from engine.errors import ConnectFailed, ConnectionLost, UnreadableRequest
 from engine.model import Mode, Policy, Reason, TurnFacts
+from engine.request import split
 from engine.sessions import Bounds, Sessions
 from tests.support.clock import ManualClock
 
@@ -37,6 +39,10 @@ class FakeDriver:
         self.called = asyncio.Event()
         self.has_left = asyncio.Event()
         self.sessions = Sessions(Bounds(), b"k")
+
+    async def read(self, body: bytes, *, tenant: str, upstream: str, session: str | None) -> Any:
+        with suppress(UnreadableRequest):
+            return split(body)
 
     async def run(self, call: Call) -> Answer:
         self.calls.append(call)

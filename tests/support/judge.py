@@ -293,6 +293,9 @@ class Judge:
         if sent.aged or reason in self.regime.allowed:
             self.report.excused["connection_age" if sent.aged else reason] += 1
             return
+        if self._was_resent(row):
+            self.report.excused["sent again after a loss"] += 1
+            return
         if self.regime.bounds.bytes < _ROOM and self._is_spelled_anew(sent):
             self.report.excused["spelled anew where only digests are kept"] += 1
             return
@@ -301,14 +304,21 @@ class Judge:
             "needless_full", row, f"{reason} ({row.fallback_reason}), though a chain was free"
         )
 
+    def _was_resent(self, row: TurnFacts) -> bool:
+        """The policy has turns sent again whose connection was lost before the first event."""
+        slow = self.report.planted["slow_close"] + self.report.planted["slow_abort"]
+        lost = (row.reason, row.fallback_reason) == (Reason.CONNECTION_LOST, "closed")
+        return self.regime.policy.retry_ambiguous and lost and (row.attempts > 1 or slow > 0)
+
     def _is_spelled_anew(self, sent: Sent) -> bool:
         """Whether an item is not, byte for byte, what was sent or answered before in its place.
 
         Beyond the byte budget the engine has only digests of those bytes.
         """
-        before = self.texts.get(sent.expected.response_id or "", [])
-        now = sent.logical if isinstance(sent.logical, list) else []
-        return len(now) < len(before) or now[: len(before)] != before
+        before = self.texts.get(sent.expected.response_id or "")
+        if before is None or not isinstance(sent.logical, list):
+            return True  # a string, then or now
+        return sent.logical[: len(before)] != before
 
     def _is_large(self, sent: Sent) -> bool:
         """Whether the frame of the continuation may exceed the limit: the limit is of what is sent."""

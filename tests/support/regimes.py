@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from app.demo.provider import faults
@@ -43,8 +43,10 @@ class Regime:
 def choose(source: random.Random) -> Regime:
     flavour = source.choice(("openai", "openai", "codex", "azure"))
     chance = source.random()
-    if chance < 0.28:
+    if chance < 0.24:
         return Regime("plain", flavour)
+    if chance < 0.28:
+        return Regime("resend", flavour, Policy(retry_ambiguous=True), exact=False)
     if chance < 0.32:
         return Regime("freeze", flavour, Policy(freeze=("_meta",)))
     if chance < 0.38:
@@ -55,6 +57,9 @@ def choose(source: random.Random) -> Regime:
         keeper = "azure" if flavour == "azure" else "openai"
         allowed = frozenset({"store_unsupported"})
         return Regime("store", keeper, Policy(continuation="store"), exact=False, allowed=allowed)
+    if chance < 0.54:
+        bounds = replace(_ROOMY, bytes=source.choice((10_000, 20_000, 40_000)))
+        return Regime("digests", flavour, bounds=bounds, exact=False)
     if chance < 0.7:
         small = Bounds(
             sessions=source.choice((2, 5)),
@@ -65,9 +70,7 @@ def choose(source: random.Random) -> Regime:
             bytes=source.choice((4_000, 40_000)),
             turn_states=2,
         )
-        # Of what is kept as digests, a client's other spellings of it are differences.
-        allowed = frozenset({"prefix_mismatch", "no_baseline", "ws_unavailable"})
-        return Regime("small", flavour, bounds=small, exact=False, allowed=allowed)
+        return Regime("small", flavour, bounds=small, exact=False)
     if chance < 0.8:
         policy = Policy(epoch_turns=source.choice((2, 5)))
         return Regime("epochs", flavour, policy, exact=False)

@@ -12,7 +12,7 @@ from tests.support.conversations import Conversations
 from tests.support.other_runs import Kept, Loop
 from tests.support.report import Report
 
-STEPS = 60
+_LENGTHS = (20, 30, 45, 60)
 
 
 class Run(Protocol):
@@ -27,11 +27,16 @@ class Run(Protocol):
     async def aclose(self) -> None: ...
 
 
+def steps_of(seed: int) -> int:
+    """Short runs are many for the time, long ones have long histories."""
+    return _LENGTHS[seed // 3 % len(_LENGTHS)]
+
+
 def begun(seed: int, left_out: Container[int], trace: Callable[[str], None]) -> Run:
-    """Of sixteen seeds one is a loop of an embedded agent, one a run over kept responses."""
-    if seed % 16 == 7:
+    """Now and then a loop of an embedded agent, or a run over kept responses."""
+    if seed % 24 == 7:
         return Loop(seed, left_out)
-    if seed % 16 == 13:
+    if seed % 48 == 13:
         return Kept(seed, left_out)
     return Conversations(seed, left_out=left_out, trace=trace)
 
@@ -47,12 +52,12 @@ def run_seed(
 
     ``until_fault``: end with the first step that has one.
     """
-    left_out = frozenset() if steps is None else set(range(1, STEPS + 1)) - set(steps)
+    left_out = frozenset() if steps is None else set(range(1, steps_of(seed) + 1)) - set(steps)
     run = begun(seed, left_out, trace)
 
     async def go() -> None:
         try:
-            for number in range(1, STEPS + 1):
+            for number in range(1, steps_of(seed) + 1):
                 await run.step()
                 run.report.steps = number
                 if until_fault and run.report.faults:
@@ -86,7 +91,7 @@ def shortened(seed: int, class_: str, *, tries: int = 150) -> list[int]:
         found = any(class_of(fault) == class_ for fault in report.faults)
         return report.steps if found else None
 
-    kept = list(range(1, STEPS + 1))
+    kept = list(range(1, steps_of(seed) + 1))
     last = shows(kept)
     if last is None:
         return kept

@@ -70,7 +70,7 @@ def same_item(held: Item | Json | str, sent: Item | Json | str, *, made: bool = 
 @lru_cache(maxsize=1 << 16)
 def _same_texts(held: str, sent: str, made: bool, from_string: bool, /) -> bool:
     """A function of nothing but its texts, so that a pair that was judged is not judged again."""
-    a, b = _decoded(held), _decoded(sent)
+    a, b = decoded(held), decoded(sent)
     if isinstance(a.get("id"), str) and isinstance(b.get("id"), str) and a["id"] != b["id"]:
         return False
     if made or made_by_model(a) or made_by_model(b):
@@ -81,7 +81,7 @@ def _same_texts(held: str, sent: str, made: bool, from_string: bool, /) -> bool:
 
 
 @lru_cache(maxsize=1 << 14)
-def _decoded(text: str) -> Json:
+def decoded(text: str) -> Json:
     """Shared by all who ask: not to be changed."""
     value = strict(text)
     assert isinstance(value, dict)

@@ -12,7 +12,15 @@ from .core import Provider
 from .headers import HeadersLike, credential_of, lower_headers
 from .held import Held
 from .items import Item, kind_of
-from .oracle import Input, changed_fields, extends, items_of, made_by_model, same_in_order, strict
+from .oracle import (
+    Input,
+    changed_fields,
+    decoded,
+    extends,
+    items_of,
+    made_by_model,
+    same_in_order,
+)
 from .wire import Json
 
 
@@ -27,6 +35,13 @@ class Turn:
     held: Held
     socket: str | None
     reset: bool = False
+    _made: tuple[Held, list[Item]] | None = None
+
+    def made(self) -> list[Item]:
+        """The held items that were made by the model; found once for what is held."""
+        if self._made is None or self._made[0] is not self.held:
+            self._made = self.held, [item for item in self.held.items if _made(item)]
+        return self._made[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,28 +211,31 @@ def _most_echoed(turns: Sequence[Turn], logical: Sequence[Any]) -> Turn | None:
         text = (
             one.text if isinstance(one, Item) else one if isinstance(one, str) else json.dumps(one)
         )
-        sent.setdefault(kind_of(strict(text)), []).append(one if isinstance(one, Item) else text)
+        sent.setdefault(kind_of(decoded(text)), []).append(one if isinstance(one, Item) else text)
     rivals: dict[tuple[str, bool, bool], list[int]] = {}
 
     def equals(item: Item) -> list[int]:
         """Which of what was sent is this item. Of what the model made: only of its own kind."""
         key = (item.text, item.made, item.from_string)
         if key not in rivals:
-            given = sent.get(item.kind, ()) if _made(item) else ()
+            given = sent.get(item.kind, ())
             rivals[key] = [n for n, one in enumerate(given) if same_in_order(item, one)]
         return rivals[key]
 
     def echoes(turn: Turn) -> int:
         """What was sent is an echo of one item, not of all that say the same."""
         taken: set[tuple[str, int]] = set()
-        for item in turn.held.items:
-            free = [n for n in equals(item) if (item.kind, n) not in taken]
-            taken.update((item.kind, n) for n in free[:1])
+        for item in turn.made():
+            rivals_of = equals(item)
+            if rivals_of:
+                kind = item.kind
+                free = [n for n in rivals_of if (kind, n) not in taken]
+                taken.update((kind, n) for n in free[:1])
         return len(taken)
 
     best, most = None, 0
     for turn in reversed(turns):  # of equals the last
-        if sum(1 for item in turn.held.items if _made(item)) <= most:
+        if len(turn.made()) <= most:
             continue  # it has no more to be echoed
         count = echoes(turn)
         if count > most:

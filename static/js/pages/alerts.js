@@ -13,9 +13,10 @@ import { drawSilences, GROUPINGS, openSilenceForm } from "../lib/alerts-silences
 import { get, send } from "../lib/api.js";
 import { confirmed, wirePanel } from "../lib/dialog.js";
 import { all, announce, byId, typing } from "../lib/dom.js";
-import { focusKey, selecting } from "../lib/keyed.js";
+import { focusKey } from "../lib/keyed.js";
 import { every } from "../lib/poll.js";
 import { openReceiverForm, openSecretForm } from "../lib/receiver-form.js";
+import { sections } from "../lib/sections.js";
 import { serverSays, wireAges } from "../lib/server-time.js";
 import * as shell from "../lib/shell.js";
 
@@ -33,8 +34,7 @@ const hasReceived = document.body.dataset.received !== undefined; // only in the
 /** @type {Map<string, import("../lib/alert-words.js").Signal>} */ let signals = new Map();
 /** @type {Map<string, string> | null} */ let states = null;
 let followed = false; // the link that led here
-/** What each section shows, so that the same data is not drawn again. @type {Map<string, string>} */
-const shown = new Map();
+const { section, forget } = sections();
 
 async function load() {
   const state = wanted.value; // another may be chosen before the answer is here
@@ -73,20 +73,6 @@ async function load() {
     shell.showFault(fault);
   }
   main.setAttribute("aria-busy", "false");
-}
-
-/**
- * Draw a section, unless it shows just this already or somebody selects text in it.
- * @param {string} id
- * @param {unknown} data
- * @param {(host: HTMLElement) => void} draw
- */
-function section(id, data, draw) {
-  const text = JSON.stringify(data);
-  const host = byId(id);
-  if (shown.get(id) === text || selecting(host)) return;
-  shown.set(id, text);
-  draw(host);
 }
 
 /**
@@ -251,7 +237,7 @@ function followLink() {
 
 shell.wireBar();
 shell.wireZone(() => {
-  shown.clear();
+  forget();
   void refresh();
 });
 shell.wireUpdated();

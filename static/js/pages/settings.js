@@ -3,16 +3,15 @@
 
 import { get } from "../lib/api.js";
 import { all, byId, fill, h, typing } from "../lib/dom.js";
-import { selecting } from "../lib/keyed.js";
 import { every } from "../lib/poll.js";
+import { sections } from "../lib/sections.js";
 import { drawSettings } from "../lib/settings-list.js";
 import { drawUpstreams } from "../lib/settings-upstreams.js";
 import * as shell from "../lib/shell.js";
 
 const PAUSE = 4000;
 const main = byId("main");
-/** What each section shows, so that the same data is not drawn again. @type {Map<string, string>} */
-const shown = new Map();
+const { section } = sections();
 
 async function load() {
   try {
@@ -27,20 +26,6 @@ async function load() {
     shell.showFault(fault);
   }
   main.setAttribute("aria-busy", "false");
-}
-
-/**
- * Draw a section, unless it shows just this already or somebody selects text in it.
- * @param {string} id
- * @param {unknown} data
- * @param {(host: HTMLElement) => void} draw
- */
-function section(id, data, draw) {
-  const text = JSON.stringify(data);
-  const host = byId(id);
-  if (shown.get(id) === text || selecting(host)) return;
-  shown.set(id, text);
-  draw(host);
 }
 
 /**

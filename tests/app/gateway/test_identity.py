@@ -1,11 +1,21 @@
 import json
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.gateway.identity import Fields, client_of, identify, peek, tenant_of
+from app.gateway.identity import (
+    Fields,
+    client_of,
+    fields_of,
+    identify,
+    likely_session,
+    peek,
+    tenant_of,
+)
 from app.keys import Keys
+from engine.request import split
 
 KEYS = Keys(b"k" * 32)
 
@@ -244,3 +254,37 @@ def test_nesting_beyond_reading_is_an_object_of_which_nothing_is_known():
 def test_no_body_raises(body):
     identify(KEYS, (), peek(body))
     identify(KEYS, (), peek(b'{"client_metadata":' + body + b"}"))
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {},
+        {"type": "response.create", "stream": True, "prompt_cache_key": "k"},
+        {"stream": "true", "stream_id": None, "client_metadata": {"turn_id": "t"}, "x": [1]},
+        {"type": 7, "prompt_cache_key": ["k"], "client_metadata": "none"},
+    ],
+)
+def test_the_parts_of_a_body_tell_the_same_as_a_look_at_it(fields):
+    body = json.dumps({**fields, "input": []}).encode()
+    assert fields_of(split(body).fields) == peek(body)
+
+
+def test_parts_that_cannot_be_read_tell_nothing():
+    assert fields_of({"client_metadata": msgspec.Raw(b'"\\ud800"')}) is None
+
+
+@pytest.mark.parametrize(
+    ("headers", "body", "session"),
+    [
+        ([("thread_id", "t"), ("session-id", "s")], b"{}", "t"),
+        ([("session-id", "s")], b'{"prompt_cache_key":"k"}', "s"),
+        ([], b'{"prompt_cache_key": "k", "input":["' + b"x" * 9_000 + b'"]}', "k"),
+        ([], b'{"input":["' + b"x" * 9_000 + b'"],"prompt_cache_key":"k"}', "k"),
+        ([], b'{"prompt_cache_key":"a","input":[],"prompt_cache_key":"b"}', "b"),
+        ([], b'{"prompt_cache_key":"a\\"b"}', None),
+        ([], b"\xff", None),
+    ],
+)
+def test_the_likely_session_is_found_without_reading_a_body(headers, body, session):
+    assert likely_session(tuple(headers), body) == session

@@ -1,10 +1,13 @@
 import asyncio
 import json
+import threading
 
 import pytest
 
 from app.gateway.departure import Departure
+from app.gateway.identity import peek
 from app.gateway.inbox import MAX_FRAMES, Inbox
+from engine.aside import LARGE
 from tests.support.fake_driver import Edge
 
 
@@ -95,3 +98,20 @@ async def test_frames_about_another_response_are_shown_and_kept_unless_taken():
     await client.leave()
     assert client.shown == ["response.steer", "response.interrupt"]
     assert [frame.fields.type for frame in client.inbox.left_over()] == ["response.create", None]
+
+
+async def test_a_large_frame_is_looked_at_in_a_thread(monkeypatch):
+    """A fault of the field (docs/field-reports.md): every other stream would wait."""
+    here, where = threading.get_ident(), []
+
+    def note(body):
+        where.append(threading.get_ident())
+        return peek(body)
+
+    monkeypatch.setattr("app.gateway.inbox.peek", note)
+    client = Client()
+    client.edge.gateway._context.max_body_bytes = 2 * LARGE
+    for size in (1, LARGE):
+        client.say({"type": "response.create", "input": "x" * size})
+        assert (await client.inbox.next()).is_create
+    assert [True, False] == [ident == here for ident in where]

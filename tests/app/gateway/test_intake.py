@@ -47,3 +47,23 @@ async def test_half_a_request_is_no_turn():
     half = {"type": "http.request", "body": b"{", "more_body": True}
     assert await taken(edge, half, {"type": "http.disconnect"}) is None
     assert edge.facts == []
+
+
+async def test_a_body_is_read_once_for_the_gateway_and_the_engine():
+    edge = Edge()
+    body = {"type": "http.request", "body": b'{"stream":true,"input":[]}', "more_body": False}
+    found = await taken(edge, body)
+    assert found.request.body is found.body
+    assert found.fields.stream
+
+
+async def test_a_body_that_the_engine_cannot_read_is_looked_at_all_the_same():
+    edge = Edge()
+    twice = b'{"stream":true,"input":[],"input":[]}'
+    found = await taken(edge, {"type": "http.request", "body": twice, "more_body": False})
+    assert (found.request, found.fields.stream) == (None, True)
+
+
+async def test_a_compaction_is_no_turn_of_the_engine_and_not_read_for_it():
+    body = {"type": "http.request", "body": b'{"input":[]}', "more_body": False}
+    assert (await taken(Edge(), body, compaction=True)).request is None

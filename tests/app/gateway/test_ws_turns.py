@@ -296,3 +296,25 @@ async def test_a_fault_of_the_gateway_itself_closes_the_socket_and_quotes_nothin
         assert await socket.next() == {"type": "websocket.close", "code": 1011}
     assert "canary" not in caplog.text
     assert len(edge.driver.closed_sockets) == 1
+
+
+async def test_a_client_that_leaves_while_its_request_is_read_has_asked_for_nothing():
+    edge = Edge()
+    reading, go_on = asyncio.Event(), asyncio.Event()
+    read = edge.driver.read
+
+    async def slow(body, **whose):
+        reading.set()
+        await go_on.wait()
+        return await read(body, **whose)
+
+    edge.driver.read = slow
+    async with edge.socket() as socket:
+        await socket.accepted()
+        socket.say(create())
+        await reading.wait()
+        socket.leave()
+        await socket.taken()
+        go_on.set()
+    assert [Status.CLIENT_CLOSED] == [row.status for row in edge.facts]
+    assert [] == edge.driver.calls

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections import Counter
 
@@ -18,6 +17,7 @@ from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.writer import write_rows
 from engine.model import Kind
+from tests.support import virtual_time
 from tests.support.conversations import Conversations
 from tests.support.loopback import Stack
 from tests.support.provider import MODEL, make_core, output_of, user
@@ -227,7 +227,13 @@ def conversed():
         await conversations.run(60)
         return conversations.stack.facts
 
-    return [asyncio.run(run(seed)) for seed in range(2_000, 2_012)]
+    return [virtual_time.run(run(seed)) for seed in range(2_002, 2_016)]
+
+
+def with_continued_turns(conversed):
+    """Four conversations, each with its turns that were continued."""
+    pairs = [(fs, [f for f in fs if f.prefix_digest and f.mode.incremental]) for fs in conversed]
+    return [pair for pair in pairs if pair[1]][:4]
 
 
 def test_every_incremental_row_of_random_conversations_passes(holding, conversed):
@@ -246,10 +252,9 @@ def test_every_incremental_row_of_random_conversations_passes(holding, conversed
 
 
 def test_a_row_that_was_tampered_with_is_named_and_no_other(holding, conversed):
-    for facts in conversed[:4]:
+    for facts, continued in with_continued_turns(conversed):
         engine = holding(rows_of(facts))
         before, _ = verified(engine)
-        continued = [f for f in facts if f.prefix_digest and f.mode.incremental]
         row = continued[len(continued) // 2]
         with engine.begin() as connection:
             change = update(turns).where(turns.c.turn_id == row.turn_id)
@@ -258,10 +263,9 @@ def test_a_row_that_was_tampered_with_is_named_and_no_other(holding, conversed):
 
 
 def test_all_that_hang_on_an_altered_turn_are_named(holding, conversed):
-    for facts in conversed[:4]:
+    for facts, continued in with_continued_turns(conversed):
         engine = holding(rows_of(facts))
         before, _ = verified(engine)
-        continued = [f for f in facts if f.prefix_digest and f.mode.incremental]
         named = continued[0].previous_response_id
         with engine.begin() as connection:
             change = update(turns).where(turns.c.response_id == named)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import socket
 
 import pytest
 
@@ -48,6 +49,18 @@ async def test_an_unreachable_upstream_is_a_failed_connect(http):
     with pytest.raises(ConnectFailed) as failed:
         await http.post(gone + "/responses", HEADERS, body(), 5.0)
     assert failed.value.cause == "refused"
+
+
+async def test_an_upstream_that_accepts_nobody_is_a_connect_that_timed_out(http):
+    with socket.socket() as full, socket.socket() as first, socket.socket() as second:
+        full.bind(("127.0.0.1", 0))
+        full.listen(0)
+        for waiting in (first, second):
+            waiting.setblocking(False)
+            waiting.connect_ex(full.getsockname())
+        with pytest.raises(ConnectFailed) as failed:
+            await http.post(f"http://127.0.0.1:{full.getsockname()[1]}/", HEADERS, body(), 0.05)
+    assert failed.value.cause == "timeout"
 
 
 async def answered_with(http, *parts):

@@ -154,6 +154,14 @@ async def test_any_stream_cut_anywhere_is_received_as_by_the_library(seed):
     assert expected == await outcome(QuickConnection, pieces, ends=ends)
 
 
+@pytest.mark.parametrize("kept", [1, 3, 9])
+async def test_what_the_end_of_a_frame_is_cut_off_from_is_told_as_by_the_library(kept):
+    pieces = [serialized(Opcode.TEXT, b"whole"), serialized(Opcode.TEXT, bytes(300))[:kept]]
+    expected = await outcome(ClientConnection, pieces, ends=True)
+    assert b"whole" == expected[0][0]
+    assert expected == await outcome(QuickConnection, pieces, ends=True)
+
+
 async def test_plain_text_frames_never_reach_the_parser():
     connection, _ = opened(QuickConnection)
     connection.protocol.receive_data = None  # nobody can call it

@@ -1,13 +1,16 @@
 """The upstream WebSocket on the wire."""
 
 import asyncio
+import contextlib
 import json
 
 import pytest
 from websockets.asyncio.server import serve
+from websockets.utils import accept_key
 
 from app.demo.provider.faults import RefuseUpgrade
 from engine.errors import ConnectFailed, ConnectionLost, UpgradeRejected
+from engine.transports import websocket
 from engine.transports.websocket import WebSockets
 from tests.support.provider import frame, provider
 
@@ -105,3 +108,64 @@ async def test_a_receive_may_be_cancelled_without_losing_a_frame():
         await connection.send(frame().encode())
         assert json.loads(await connection.receive())["type"] == "response.created"
         await connection.close()
+
+
+@contextlib.asynccontextmanager
+async def silent_peer(then):
+    """Where a peer listens that accepts the upgrade, does ``then``, and never says a word."""
+
+    async def talk(reader, writer):
+        head = await reader.readuntil(b"\r\n\r\n")
+        (key,) = (
+            line.split(b": ")[1] for line in head.splitlines() if line.lower().startswith(b"sec-websocket-key")
+        )  # fmt: skip
+        accept = accept_key(key.decode()).encode()
+        writer.write(
+            b"HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: upgrade\r\n"
+            b"sec-websocket-accept: " + accept + b"\r\n\r\n"
+        )
+        with contextlib.closing(writer):
+            await then(reader, writer)
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/"
+
+
+async def test_a_frame_that_broke_off_cannot_have_been_processed():
+    async def reset_early(reader, writer):
+        await reader.readexactly(1)
+        writer.transport.abort()
+
+    async with silent_peer(reset_early) as at:
+        connection = await WebSockets().connect(at, HEADERS, 5.0)
+        with pytest.raises(ConnectionLost) as lost:
+            await connection.send(bytes(32 * 1024 * 1024))
+    assert (None, False, True) == (lost.value.code, lost.value.sent, connection.closed)
+
+
+async def test_a_peer_that_does_not_answer_the_close_holds_nobody_up(monkeypatch):
+    monkeypatch.setattr(websocket, "_CLOSE_SECONDS", 0.02)
+    ended = asyncio.get_running_loop().create_future()
+
+    async def read_on(reader, writer):
+        with contextlib.suppress(ConnectionError):
+            await reader.read()
+        ended.set_result(True)
+
+    async with silent_peer(read_on) as at:
+        connection = await WebSockets().connect(at, HEADERS, 5.0)
+        await connection.close()
+        assert await ended
+        assert connection.closed
+
+
+async def test_a_peer_that_does_not_answer_the_upgrade_is_a_connect_that_timed_out():
+    async def talk(reader, writer):
+        with contextlib.closing(writer):
+            await reader.read()
+
+    async with await asyncio.start_server(talk, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(ConnectFailed) as failed:
+            await WebSockets().connect(f"ws://127.0.0.1:{port}/", HEADERS, 0.05)
+    assert "timeout" == failed.value.cause

@@ -1,0 +1,117 @@
+"""An item whose fields are the held one's, byte for byte, is judged as if it had been read."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec import Raw
+
+from engine import freezing, items
+from engine.held import HeldItem
+
+KEYS = ['"id"', '"status"', '"type"', '"role"', '"content"', '"summary"', '"encrypted_content"',
+        '"output"', '"call_id"', '"x"', '"ty\\u0070e"', '"\\ud800"', '"é"']  # fmt: skip
+PARTS = ['"a"', '"b"', '""', "null", "1", "1.0", "1e0", "-0", "0", "1" * 40, "[]", "{}", "[ ]", '{"a":1,"a":1}',
+         '[{"a":{"b":1,"b":2}}]', '"reasoning"', '"reason\\u0069ng"', '"function_call_output"', '"message"',
+         '"assistant"', '"item_reference"', '[{"text":"a"}]', '[{"text": "a"}]', '"é"', '"\\u00e9"', '"\\ud83d\\ude00"',
+         '"\\ud800"', '"{\\"a\\": 1}"', '"{\\"a\\":1,\\"_meta\\":2}"', '"\udcff"', '"\ud800"', "[" * 1100 + "]" * 1100]  # fmt: skip
+
+
+def encoded(text):
+    """Its bytes; U+DCFF stands for one that no text has."""
+    return Raw(text.encode("utf-8", "surrogatepass").replace(b"\xed\xb3\xbf", b"\xff"))
+
+
+@st.composite
+def written(draw, pairs):
+    """The pairs as a client may write them; now and then with one that is gone, new, or twice."""
+    pairs = draw(st.permutations(pairs)) if draw(st.booleans()) else list(pairs)
+    if pairs and draw(st.integers(0, 4)) == 0:
+        pairs.pop()
+    if draw(st.integers(0, 4)) == 0:
+        pairs.append((draw(st.sampled_from(KEYS)), draw(st.sampled_from(PARTS))))
+    if pairs and draw(st.integers(0, 4)) == 0:
+        pairs.append(draw(st.sampled_from(pairs)))
+    colon, comma = draw(st.sampled_from([(":", ","), (": ", ", "), (" :\n", "\t,")]))
+    return "{" + comma.join(key + colon + part for key, part in pairs) + "}"
+
+
+def judged(held, now, freeze, *, received):
+    """The slow way: both are read whole."""
+    if now == held:
+        return None
+    try:
+        try:
+            made = received or items.made_by_model(items.parse(held))
+        except (ValueError, RecursionError):
+            made = received
+        one, other = items.parse(held), items.parse(now)
+        return freezing.difference(one, other, model_made=made, freeze=freeze)
+    except (ValueError, RecursionError):
+        return ()
+
+
+@given(st.data(), st.booleans(), st.booleans(), st.sampled_from([(), ("_meta",), ("a",)]))
+@settings(max_examples=400, deadline=None)
+def test_the_short_way_judges_as_the_long_one(data, received, expecting, freeze):
+    pairs = data.draw(
+        st.dictionaries(st.sampled_from(KEYS), st.sampled_from(PARTS), max_size=5).map(dict.items)
+    )
+    held = encoded(data.draw(written(list(pairs))))
+    item = HeldItem(held, received=received)
+    if received and expecting:
+        item.expect()
+    for _ in range(2):
+        now = encoded(data.draw(written(list(pairs))))
+        assert item.difference(now, freeze) == judged(held, now, freeze, received=received)
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        '{"type":"function_call_output","call_id":"c","output":"é\\n"}',
+        '{"role":"user","content":[{"type":"input_text","text":"a"}],"x":{}}',
+        '{"type":"reasoning","encrypted_content":"e","summary":[]}',
+        '{"type":"reasoning","id":"rs","encrypted_content":null}',
+    ],
+)
+def test_an_item_with_its_fields_in_another_order_is_not_read(monkeypatch, plain):
+    held = encoded(plain)
+    now = encoded("{" + ", ".join(reversed(fields_of(plain))) + "}")
+    assert judged(held, now, (), received=False) is None
+    monkeypatch.setattr(freezing, "difference", pytest.fail)
+    assert HeldItem(held, received=False).difference(now) is None
+
+
+def fields_of(plain):
+    inside, cut, depth = plain[1:-1], [""], 0
+    for letter in inside:
+        depth += (letter in "[{") - (letter in "]}")
+        if letter == "," and depth == 0:
+            cut.append("")
+        else:
+            cut[-1] += letter
+    return cut
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        '{"type":"reasoning","id":"","encrypted_content":""}',
+        '{"type":"reasoning","id":1,"encrypted_content":null}',
+        '{"type":"reason\\u0069ng","summary":[]}',
+        '{"x":{"a":1,"a":1},"y":1}',
+        '{"x":"\udcff","y":1}',
+    ],
+)
+def test_what_would_not_equal_itself_is_left_to_the_long_way(odd):
+    held = encoded(odd)
+    now = encoded("{" + ",".join(reversed(fields_of(odd))) + "}")
+    expected = judged(held, now, (), received=False)
+    assert HeldItem(held, received=False).difference(now) == expected
+    assert (expected is None) == ('"id":1' in odd)
+
+
+def test_what_is_sealed_is_the_same_by_its_bytes_only():
+    item = HeldItem(Raw(b'{"a":1,"b":2}'), received=False, sealed=True)
+    assert item.difference(Raw(b'{"b":2,"a":1}')) == ()
+    assert item.difference(Raw(b'{"a":1,"b":2}')) is None
