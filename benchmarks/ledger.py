@@ -27,6 +27,7 @@ from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 from zoneinfo import ZoneInfo
 
 from sqlalchemy import Engine, text
@@ -38,6 +39,7 @@ from app.ledger.filters import Filter
 from app.ledger.rollups import rebuild
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, HOUR
+from app.ledger.rollups.state import RollupState
 from app.ledger.rows import COLUMNS, TurnRow
 from app.ledger.store import insert_rows
 from app.ledger.summary import summarize
@@ -97,10 +99,14 @@ def month(count: int, seed: int = 0) -> Iterator[TurnRow]:
 
 
 def _session(rng: random.Random, number: int) -> Session:
+    tenant, client, upstream, model = rng.choice(WHOSE)
     return Session(
         name=f"{rng.getrandbits(64):016x}-{number}",
         left=max(1, int(rng.expovariate(1 / 60))),
-        **dict(zip(("tenant", "client", "upstream", "model"), rng.choice(WHOSE), strict=True)),
+        model=model,
+        upstream=upstream,
+        client=client,
+        tenant=tenant,
     )
 
 
@@ -187,7 +193,8 @@ def ms(work: Callable[[], object], rounds: int) -> float:
         begin = time.perf_counter()
         work()
         taken.append((time.perf_counter() - begin) * 1_000)
-    return statistics.median(taken)
+    # The best one: others may use the machine, and only add to it.
+    return min(taken)
 
 
 def panels(engine: Engine, view: Filter) -> dict[str, Callable[[], object]]:
@@ -212,23 +219,35 @@ def views() -> dict[str, Filter]:
     }
 
 
-def reading(engine: Engine, slow: Engine, limit: float) -> list[Result]:
-    found = []
+def reading(engine: Engine, number: int) -> list[Result]:
+    """The panels from rollups, and then from the rows by an index that has all they need."""
+    limit = 25.0 if engine.dialect.name == "sqlite" else 40.0
+    found = {
+        (length, name): (work(), ms(work, 9))
+        for length, view in views().items()
+        for name, work in panels(engine, view).items()
+    }
+    with engine.begin() as connection:
+        connection.exec_driver_sql(f"CREATE INDEX covering ON turns ({COVERING})")
+        connection.exec_driver_sql("ANALYZE")
+    results = []
+    without = mock.patch.object(states, "read", return_value=RollupState(missing=True))
     for length, view in views().items():
-        ratio = 15.0 if length == "24 h" else 300.0
-        by_rows = panels(slow, view)
+        # Of ten million rows; what fewer rows take is in proportion.
+        ratio = (15.0 if length == "24 h" else 300.0) if number >= 10_000_000 else None
         for name, work in panels(engine, view).items():
-            assert work() == by_rows[name](), f"{name} differs from the rows"
-            fast = ms(work, 7)
-            rows = ms(by_rows[name], 3 if length == "24 h" else 1)
-            found += [
+            known, fast = found[length, name]
+            with without:
+                assert known == work(), f"{name} differs from the rows"
+                rows = ms(work, 3 if length == "24 h" else 1)
+            results += [
                 Result(f"{length}, {name}", fast, "ms", limit),
                 Result(f"{length}, {name}: rows by the covering index", rows, "ms"),
-                Result(
-                    f"{length}, {name}: how much faster", rows / fast, "x", ratio, at_least=True
-                ),
+                Result(f"{length}, {name}: that much faster", rows / fast, "x", ratio, True),
             ]
-    return found
+    with engine.begin() as connection:
+        connection.exec_driver_sql("DROP INDEX covering")
+    return results
 
 
 def errors(engine: Engine) -> list[Result]:
@@ -253,6 +272,7 @@ def errors(engine: Engine) -> list[Result]:
                 for percent in (50, 95, 99):
                     true = percentile(samples, percent / 100)
                     near = times[mode].percentile(percent)
+                    assert true is not None
                     assert near is not None
                     wrong.append(abs(near - true) / true * 100)
     return [
@@ -341,33 +361,24 @@ def run(number: int, folder: Path, url: str | None) -> int:
     begin = time.perf_counter()
     load(engine, month(number))
     print(f"{number:,} rows made and loaded in {time.perf_counter() - begin:.0f} s", flush=True)
-    results: list[Result] = []
+    raw = folder / "raw.sqlite3"
     if url is None:
         with engine.connect() as connection:
             connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
-        raw = folder / "raw.sqlite3"
         shutil.copy(base, raw)
-    taken = count(engine)
-    results.append(Result("rollups counted anew", number / taken, "rows/s"))
-    if url is None:
-        slow = database.open_engine(str(raw))
-    else:
-        raise SystemExit("not yet")
-    with slow.begin() as connection:
-        connection.exec_driver_sql(f"CREATE INDEX covering ON turns ({COVERING})")
-        connection.exec_driver_sql("ANALYZE")
-        states.put(connection, states.MISSING, 1)
-    results += reading(engine, slow, 25.0)
+    results = [Result("rollups counted anew", number / count(engine), "rows/s")]
+    if url is not None:  # as PostgreSQL does by itself after a while
+        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
+            connection.exec_driver_sql("VACUUM ANALYZE")
+    results += reading(engine, number)
     results += errors(engine)
     engine.dispose()
-    with slow.begin() as connection:
-        connection.exec_driver_sql("DROP INDEX covering")
-    slow.dispose()
-    later = list(islice(month(30_000 * 31, seed=1), 30_000))
-    for at, size in enumerate((1, 10, 100, 1_000)):
-        amount = (300, 3_000, 10_000, 15_000)[at]
-        some = [_moved(row, at) for row in later[:amount]]
-        results += writing(Path(base), raw, some, size)
+    if url is None:
+        later = list(islice(month(30_000 * 31, seed=1), 15_000))
+        for at, (size, amount) in enumerate(
+            ((1, 300), (10, 3_000), (100, 10_000), (1_000, 15_000))
+        ):
+            results += writing(Path(base), raw, [_moved(row, at) for row in later[:amount]], size)
     lines = [result.line() for result in results]
     print("\n".join(line for line, _ in lines))
     reached = all(met for _, met in lines)

@@ -35,10 +35,11 @@ class Announcer:
 
     def announce(self, connection: Connection, rows: Sequence[TurnRow]) -> None:
         """Called in the transaction that writes the rows, in the writer's thread."""
+        if connection.dialect.name != "postgresql":
+            return  # all rows are this process's own
         self._remember(rows)
-        if connection.dialect.name == "postgresql":
-            for turns in _parts([row.turn_id for row in rows]):
-                self._send(connection, turns)
+        for turns in _parts([row.turn_id for row in rows]):
+            self._send(connection, turns)
 
     def greet(self, engine: Engine) -> None:
         """An announcement of nothing: whoever hears it knows that announcements come through."""

@@ -23,13 +23,13 @@ def backend(request: pytest.FixtureRequest) -> str:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """A property meets a quarter of its examples on PostgreSQL: each takes several times as long,
-    and most of what they search is the same Python."""
+    """A property meets a sixth of its examples on PostgreSQL: each takes several times as long, and
+    most of what they search is the same Python."""
     function = getattr(item, "obj", None)
     if _backend_of(item) != "postgresql" or not is_hypothesis_test(function):
         return (yield)
     whole = function._hypothesis_internal_use_settings
-    part = settings(whole, max_examples=max(5, whole.max_examples // 4))
+    part = settings(whole, max_examples=max(5, whole.max_examples // 6))
     function._hypothesis_internal_use_settings = part
     try:
         return (yield)

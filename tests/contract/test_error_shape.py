@@ -110,7 +110,8 @@ def test_a_broken_ledger_has_it_too(tmp_path):
     opened = open_site(tmp_path)
     with opened.engine.begin() as connection:
         for table in ("turns", "alert_states", "alert_rules", "alert_receivers", "alert_attempts",
-                      "alert_deliveries", "alert_events", "alert_silences"):  # fmt: skip
+                      "alert_deliveries", "alert_events", "alert_silences",
+                      "rollup_cells"):  # fmt: skip
             connection.exec_driver_sql(f"DROP TABLE {table}")
     for path in ("summary", "requests", "requests.csv", "dimensions", "charts/modes", *LISTS):
         assert_error(opened.client.get(f"/api/{path}"), 503)

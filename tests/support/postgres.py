@@ -44,8 +44,16 @@ _FAST = {
     "jit": "off",
     "listen_addresses": "",
 }
-# The server gets its signal from a shell that waits for a line, or for the end of this process.
-_LEASH = '"$@" & server=$!; read -r signal; kill -"${signal:-QUIT}" $server; wait $server'
+# The server gets its signal from a shell that waits for a line. When this process is gone without
+# one, however that came about, nothing stays behind.
+_LEASH = """
+folder=$1; shift
+"$@" & server=$!
+read -r signal || gone=yes
+kill -"${signal:-QUIT}" $server
+wait $server
+test -z "$gone" || rm -rf "$folder"
+"""
 _OTHERS_MAY_READ = stat.S_IROTH | stat.S_IXOTH
 
 
@@ -81,7 +89,7 @@ class Server:
         command = [str(self._bin), "-D", str(self._data), "-k", str(self._folder), *options]
         with self._log.open("ab") as log:
             self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _LEASH, "sh", *command],
+                ["/bin/sh", "-c", _LEASH, "sh", str(self._folder), *command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,

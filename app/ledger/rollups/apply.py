@@ -35,6 +35,8 @@ from app.ledger.rollups.distribution import read_counts, stored_counts
 from app.ledger.rollups.state import RollupState
 
 DETAILS = (0, 1)
+LONG = 1_024
+"""Bytes from which on times of a quarter are made shorter when their hour is over."""
 GRACE = 10 * MINUTE
 """An hour is summed up this long after its end: turns are written when they end, and most that
 began within it have ended by then."""
@@ -51,7 +53,9 @@ def add(connection: Connection, made: Contributions, state: RollupState) -> None
 def advance(connection: Connection, newest: int) -> RollupState:
     """Sum up the hours that are over at ``newest``; returns the state, which is then held."""
     until = start_of(HOUR, newest - GRACE)
-    held = states.hold(connection, change=until > states.read(connection).coarse_until)
+    held = states.read(connection)
+    if connection.dialect.name == "postgresql":
+        held = states.hold(connection, change=until > held.coarse_until)
     if until > held.coarse_until:
         after = RollupState(until, held.missing, held.rows_from, held.rollups_from)
         for finer, level in ((QUARTER, HOUR), (HOUR, BLOCK)):
@@ -98,6 +102,11 @@ def _put_keys(connection: Connection, made: Contributions) -> None:
     found = {facts_of(key).id: key for _, key in (*made.cells(), *made.times())}
     for _, _, key in made.sessions:
         found[facts_of(key).id] = key
+    # Nearly always they are all there, and looking is cheaper than trying.
+    marks = ", ".join("?" * len(found))
+    query = _text(connection, f"SELECT id FROM rollup_keys WHERE id IN ({marks})")  # noqa: S608
+    for number in connection.exec_driver_sql(query, tuple(found)).scalars():
+        del found[number]
     columns = ("id", "shape", *Key._fields)
     marks = ", ".join("?" * len(columns))
     _run(
@@ -277,7 +286,7 @@ def _sum_sessions(connection: Connection, finer: int, level: int, span: tuple[in
 
 
 def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, int]) -> None:
-    """Also leaves the finer ones as short as they can be."""
+    """Also makes long ones shorter that were appended to."""
     found = connection.exec_driver_sql(
         _text(
             connection,
@@ -289,10 +298,11 @@ def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, 
     parts: dict[tuple[int, int, int], list[tuple[bytes, bytes]]] = defaultdict(list)
     shorter = []
     for detail, start, key, *stored in found:
-        short = tuple(stored_counts(read_counts(bytes(times))) for times in stored)
-        if any(len(new) < len(old) for new, old in zip(short, stored, strict=True)):
-            shorter.append((*short, detail, finer, start, key))
-        parts[detail, start_of(level, start), key].append((short[0], short[1]))
+        ttft, duration = stored
+        if finer == QUARTER and max(len(ttft), len(duration)) > LONG:
+            ttft, duration = (stored_counts(read_counts(times)) for times in stored)
+            shorter.append((ttft, duration, detail, finer, start, key))
+        parts[detail, start_of(level, start), key].append((ttft, duration))
     _run(connection, _text(connection, _SHORTEN), shorter)
     _run(
         connection,

@@ -104,9 +104,11 @@ Counts = dict[int, int]
 class Contributions:
     """What rows add together; by start of the stretch, in milliseconds since 1970, and key."""
 
-    __slots__ = ("_cells", "_times", "session_ends", "sessions")
+    __slots__ = ("_both", "_cells", "_times", "session_ends", "sessions")
 
     def __init__(self) -> None:
+        self._both: tuple[dict[CellAt, Sequence[int]], dict[CellAt, tuple[Counts, Counts]]] | None
+        self._both = None
         self._cells: dict[CellAt, Sequence[int]] = {}
         self._times: dict[CellAt, tuple[Counts, Counts]] = {}
         self.sessions: dict[SessionAt, Sequence[int]] = {}
@@ -116,6 +118,20 @@ class Contributions:
 
     def cells(self) -> dict[CellAt, Sequence[int]]:
         """``SUMS`` of quarters, in both details."""
+        return self._details()[0]
+
+    def times(self) -> dict[CellAt, tuple[Counts, Counts]]:
+        """Of quarters, in both details: ttft and duration."""
+        return self._details()[1]
+
+    def _details(
+        self,
+    ) -> tuple[dict[CellAt, Sequence[int]], dict[CellAt, tuple[Counts, Counts]]]:
+        if self._both is None:
+            self._both = self._both_cells(), self._both_times()
+        return self._both
+
+    def _both_cells(self) -> dict[CellAt, Sequence[int]]:
         both = dict(self._cells)
         for (start, key), sums in self._cells.items():
             at = (start, facts_of(key).all)
@@ -123,8 +139,7 @@ class Contributions:
             both[at] = sums if known is None else tuple(map(add, known, sums))
         return both
 
-    def times(self) -> dict[CellAt, tuple[Counts, Counts]]:
-        """Of quarters, in both details: ttft and duration."""
+    def _both_times(self) -> dict[CellAt, tuple[Counts, Counts]]:
         both = dict(self._times)
         for (start, key), counts in self._times.items():
             at = (start, facts_of(key).all_times)
@@ -135,6 +150,7 @@ class Contributions:
 
     def add(self, rows: Iterable[TurnRow], sign: int = 1) -> None:
         """Add the rows; with ``sign`` -1, take away what they added before."""
+        self._both = None
         plus = add if sign > 0 else sub
         for row in rows:
             key = key_of(row)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 
 GAMMA = 1.02
@@ -22,7 +22,7 @@ _LEAST_MS = 1.0
 """Samples up to this long share the bucket 0; so short a time is not worth telling apart."""
 _MOST = 2_000
 """The last bucket; it begins beyond any number of milliseconds that a turn could take."""
-_ENTRY = "I"
+_ENTRY = "i"
 """One change, four bytes, little-endian as stored: the bucket in the lower half, and in the upper
 one the growth, from -32,768 to 32,767."""
 _GREATEST = 32_767
@@ -106,7 +106,7 @@ def stored_counts(counts: Mapping[int, int]) -> bytes:
     changes = [(bucket, count) for bucket, count in sorted(counts.items()) if count]
     if any(not -_GREATEST <= count <= _GREATEST for _, count in changes):
         changes = _cut(changes)
-    entries = array(_ENTRY, [bucket | (count & 0xFFFF) << 16 for bucket, count in changes])
+    entries = array(_ENTRY, [bucket | count << 16 for bucket, count in changes])
     if sys.byteorder == "big":
         entries.byteswap()
     return entries.tobytes()
@@ -130,19 +130,15 @@ def read_counts(stored: bytes) -> Counter[int]:
     entries.frombytes(stored)
     if sys.byteorder == "big":
         entries.byteswap()
-    counts: Counter[int] = Counter()
-    # Few changes are all different, and alike ones are counted many times faster than added.
-    for entry, times in Counter(entries).items():
-        growth = entry >> 16
-        if growth > _GREATEST:
-            growth -= 0x10000
-        bucket = entry & 0xFFFF
-        counts[bucket] = counts.get(bucket, 0) + growth * times
-    if not counts or min(counts.values()) > 0:
-        return counts
-    if min(counts.values()) < 0:
+    counts: defaultdict[int, int] = defaultdict(int)
+    for entry in entries:
+        counts[entry & 0xFFFF] += entry >> 16
+    least = min(counts.values(), default=1)
+    if least < 0:
         raise ValueError("samples were taken away that were never added")
-    return Counter({bucket: count for bucket, count in counts.items() if count})
+    if least == 0:
+        return Counter({bucket: count for bucket, count in counts.items() if count})
+    return Counter(counts)
 
 
 def _value(bucket: int) -> float:

@@ -81,6 +81,7 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
             if first is None:
                 clear(connection, since, None)
                 states.remove(connection, states.MISSING)
+                _analyze(connection)
                 progress(total, total)
                 return counted
             end = start_of(DAY, first) + DAY
@@ -118,6 +119,16 @@ _NEWEST = (
     .union_all(select(func.max(c.recorded_at)))
     .subquery()
 )
+
+
+def _analyze(connection: Connection) -> None:
+    """PostgreSQL would learn only after a while what there is now, and read it slowly until then.
+
+    SQLite does not need to: each of these tables has one index.
+    """
+    if connection.dialect.name == "postgresql":
+        for table in (tables.keys, *(table for table, _ in _TABLES)):
+            connection.exec_driver_sql(f"ANALYZE {table.name}")
 
 
 def clear(connection: Connection, start: int, end: int | None) -> None:

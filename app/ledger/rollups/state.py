@@ -16,9 +16,8 @@ MISSING = "rollups_missing"
 """Only there while rows exist that no rollup counts yet: from an upgrade to the first build."""
 ROWS_FROM = "rows_kept_from"
 ROLLUPS_FROM = "rollups_kept_from"
-_FACTS = select(ledger_facts.c.name, ledger_facts.c.value).where(
-    ledger_facts.c.name.in_((COARSE_UNTIL, MISSING, ROWS_FROM, ROLLUPS_FROM))
-)
+_NAMES = ", ".join(f"'{name}'" for name in (COARSE_UNTIL, MISSING, ROWS_FROM, ROLLUPS_FROM))
+_FACTS = f"SELECT name, value FROM ledger_facts WHERE name IN ({_NAMES})"  # noqa: S608  (our own)
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +37,8 @@ class RollupState:
 
 
 def read(connection: Connection) -> RollupState:
-    return _state({row.name: row.value for row in connection.execute(_FACTS)})
+    # With every batch of rows and every figure: the driver's own SQL is the quickest.
+    return _state({row.name: row.value for row in connection.exec_driver_sql(_FACTS)})
 
 
 def hold(connection: Connection, *, change: bool) -> RollupState:
@@ -47,15 +47,15 @@ def hold(connection: Connection, *, change: bool) -> RollupState:
     With ``change`` nobody else may rely on it either: on PostgreSQL, the others wait.
     """
     if connection.dialect.name == "postgresql":
-        lock = (
-            select(ledger_facts.c.value)
-            .where(ledger_facts.c.name == COARSE_UNTIL)
-            .with_for_update(read=not change)
-        )
-        if connection.execute(lock).first() is None:
+        lock = _LOCK_TO_CHANGE if change else _LOCK
+        if connection.exec_driver_sql(lock).first() is None:
             insert(connection, COARSE_UNTIL, "0")
-            connection.execute(lock)
+            connection.exec_driver_sql(lock)
     return read(connection)
+
+
+_LOCK = f"SELECT 1 FROM ledger_facts WHERE name = '{COARSE_UNTIL}' FOR SHARE"  # noqa: S608
+_LOCK_TO_CHANGE = f"SELECT 1 FROM ledger_facts WHERE name = '{COARSE_UNTIL}' FOR UPDATE"  # noqa: S608
 
 
 def insert(connection: Connection, name: str, value: str) -> None:

@@ -25,6 +25,15 @@ ADDRESSES = {"a.example": ["93.184.216.34"], "inside.example": ["10.0.0.7"]}
 FILE = {"ops": {"url": "https://a.example/file-canary", "secrets": [SECRET]}}
 
 
+both = pytest.mark.parametrize("backend", ["sqlite", "postgresql"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def backend(request: pytest.FixtureRequest) -> str:
+    """Most of this is not about the database."""
+    return getattr(request, "param", "sqlite")
+
+
 def lookup(host: str, port: int) -> list[str]:
     if host not in ADDRESSES:
         raise OSError("no such host")
@@ -96,6 +105,7 @@ def test_one_of_the_file_is_there_without_a_row(receivers: Receivers, engine: En
         assert [] == connection.execute(select(table)).all()
 
 
+@both
 def test_one_of_the_page_is_kept(receivers: Receivers, make: Callable[..., Receivers]) -> None:
     made = page(receivers)
     assert made == Receiver("r-0", "team", "page", Kind.WEBHOOK, "https://a.example", None, 1, 1)
@@ -106,6 +116,7 @@ def test_one_of_the_page_is_kept(receivers: Receivers, make: Callable[..., Recei
     assert endpoint == other.endpoint("r-0")
 
 
+@both
 def test_all_are_listed_by_name(receivers: Receivers) -> None:
     page(receivers, "zeta")
     page(receivers, "alpha")
@@ -197,6 +208,7 @@ def test_a_name_is_given_once(receivers: Receivers, name: str) -> None:
     assert "name_taken" == code(page, receivers, name)
 
 
+@both
 def test_two_processes_cannot_give_one_name_at_once(
     make: Callable[..., Receivers], database: str
 ) -> None:
@@ -221,6 +233,7 @@ def test_two_processes_cannot_give_one_name_at_once(
     assert ["name_taken", "name_taken", "name_taken", "team"] == sorted(results)
 
 
+@both
 def test_there_are_no_more_than_200(receivers: Receivers, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("app.alerts.receivers.MOST", 2)
     page(receivers, "a")
@@ -231,6 +244,7 @@ def test_there_are_no_more_than_200(receivers: Receivers, monkeypatch: pytest.Mo
 # Changing
 
 
+@both
 def test_what_is_not_given_stays(receivers: Receivers, clock: ManualClock, engine: Engine) -> None:
     made = page(receivers)
     clock.advance(60)
@@ -299,6 +313,7 @@ def test_a_change_of_what_someone_else_has_changed_is_refused(receivers: Receive
     assert "first" == receivers.require(made.id).name
 
 
+@both
 def test_a_change_between_reading_and_writing_is_not_lost(
     receivers: Receivers, make: Callable[..., Receivers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -317,6 +332,7 @@ def test_a_change_between_reading_and_writing_is_not_lost(
     assert (URL, 2) == (receivers.endpoint(made.id).url, receivers.require(made.id).secrets)
 
 
+@both
 def test_a_name_is_not_changed_to_one_that_is_taken(receivers: Receivers) -> None:
     made = page(receivers)
     page(receivers, "other")
@@ -333,6 +349,7 @@ def test_one_of_the_file_is_not_changed_here(receivers: Receivers) -> None:
         assert "Change [alerts.receivers.ops] in warmline.toml" in caught.value.hint
 
 
+@both
 def test_one_that_is_deleted_is_gone(receivers: Receivers) -> None:
     made = page(receivers)
     receivers.delete(made.id)
@@ -372,6 +389,7 @@ def test_disabling_one_that_is_gone_does_nothing(receivers: Receivers, engine: E
         assert [] == connection.execute(select(table)).all()
 
 
+@both
 def test_disabling_one_whose_name_is_taken_by_another_process_disables_no_other(
     make: Callable[..., Receivers],
 ) -> None:
@@ -396,6 +414,7 @@ def test_the_file_does_not_take_the_name_of_one_of_the_page(
     make().start()
 
 
+@both
 def test_one_that_has_left_the_file_gives_its_name_free(make: Callable[..., Receivers]) -> None:
     make(FILE).disable("file-ops", "it answered 410")
     without = make()
@@ -423,7 +442,6 @@ def test_the_address_is_checked_again_before_a_test(
 # Hiding
 
 
-@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)  # whose bytes are one file
 def test_the_database_holds_neither_address_nor_secrets(
     receivers: Receivers, database: str, engine: Engine
 ) -> None:

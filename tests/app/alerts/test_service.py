@@ -241,7 +241,7 @@ async def everything(live) -> list[str]:
 async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(
     tmp_path, tmp_path_factory, caplog, monkeypatch
 ):
-    """Not in an answer, a page, a metric, a log line, or the bytes of the database; whether they
+    """Not in an answer, a page, a metric, a log line, or the bytes of database and journal; whether they
     are typed, in the settings file, in a variable, or in a file."""
     caplog.set_level(logging.DEBUG)
     secret_file = tmp_path_factory.mktemp("secrets") / "ops"
@@ -284,12 +284,12 @@ async def test_path_and_secret_of_a_webhook_are_shown_and_kept_nowhere(
             assert "echo of" in shown["attempt_log"][0]["response"]
             texts += await everything(live)
             texts += [repr(live.service), repr(live.service.settings), caplog.text]
-            for file in tmp_path.iterdir():
-                if file.name != "warmline.toml":
+            for file in tmp_path.rglob("*"):
+                if file.is_file() and file.name != "warmline.toml":
                     texts.append(file.read_bytes().decode("latin-1"))
         texts.append(caplog.text)
-        for file in tmp_path.iterdir():
-            if file.name != "warmline.toml":
+        for file in tmp_path.rglob("*"):
+            if file.is_file() and file.name != "warmline.toml":
                 texts.append(file.read_bytes().decode("latin-1"))
     assert hooks.arrived[f"/ops-{PATH_CANARY}"]
     assert hooks.arrived[f"/{PATH_CANARY}"]

@@ -51,7 +51,8 @@ def test_a_clock_far_ahead_at_one_client_sums_up_nothing_early(engine: Engine):
         assert states.read(connection).coarse_until <= DAWN
 
 
-def test_times_are_appended_and_made_short_when_the_hour_is_over(engine: Engine):
+def test_times_are_appended_and_made_short_when_the_hour_is_over(engine: Engine, monkeypatch):
+    monkeypatch.setattr(apply, "LONG", 8)
     for _ in range(3):
         write_rows(engine, [row_at(DAWN, ttft_ms=100.0)])
     query = select(tables.times.c.ttft).where(
