@@ -35,14 +35,32 @@ instants = st.one_of(
     st.integers(0, SPAN // HOUR).map(lambda n: FIRST + n * HOUR),
     st.integers(0, SPAN // DAY * 4).map(lambda n: FIRST + n * DAY // 4),
 )
+_whose = st.fixed_dictionaries(
+    {
+        "session_key": st.sampled_from("ab"),
+        "source": st.just("gateway"),
+        "tenant": st.just("a"),
+        "upstream": st.just("a"),
+        "client": st.none(),
+        "model": st.sampled_from(["a", None]),
+    }
+)
+"""So few that stretches have several rows each."""
+_close = st.integers(0, 24).map(lambda n: FIRST + DAY - 2 * HOUR + n * QUARTER // 2)
 rows = st.builds(
-    lambda row, start, name, wait: replace(
-        row, turn_id=f"t{name}", started_at=start, ended_at=start + wait, recorded_at=start + wait
+    lambda row, start, name, wait, whose: replace(
+        row,
+        turn_id=f"t{name}",
+        started_at=start,
+        ended_at=start + wait,
+        recorded_at=start + wait,
+        **whose,
     ),
     ledger.rows,
-    instants,
+    _close | _close | instants,
     st.integers(1, 30),
     st.integers(0, HOUR),
+    _whose | st.just({}),
 )
 """Over three days, of thirty turns: the same one comes again now and then, with other values."""
 

@@ -17,7 +17,7 @@ from tests.support.rollups import (
     rows,
 )
 
-few = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
+few = settings(max_examples=25, suppress_health_check=list(HealthCheck), deadline=None)
 steps = st.lists(
     st.tuples(
         st.sampled_from(["insert", "insert", "insert", "update", "delete", "rebuild"]),
