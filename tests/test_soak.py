@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 
 import pytest
@@ -278,3 +279,10 @@ def test_a_seed_alone_tells_its_turns(monkeypatch, capsys):
     told = capsys.readouterr().out
     assert "step 3" in told
     assert "0 faults" in told
+
+
+def test_a_run_leaves_the_log_as_it_was():
+    logger = logging.getLogger("warmline.engine")
+    level = logger.level
+    run_seed(1, steps=[1])
+    assert level == logger.level
