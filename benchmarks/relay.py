@@ -230,6 +230,9 @@ def main() -> int:
     options.add_argument("--only", default=",".join(SCENARIOS), help="of " + ", ".join(SCENARIOS))
     options.add_argument("--install-peers", action="store_true")
     given = options.parse_args()
+    unknown = set(given.only.split(",")) - SCENARIOS.keys()
+    if unknown:
+        options.error(f"no scenario {', '.join(sorted(unknown))}; there are {', '.join(SCENARIOS)}")
     if given.install_peers:
         peers.install()
     gc.disable()
