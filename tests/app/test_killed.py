@@ -23,13 +23,11 @@ async def test_a_service_that_is_killed_under_load_loses_no_turn_and_writes_none
     async with provider() as up:
         config = settings(tmp_path, up.url, port=str(free_port()))
         service = Killable(config)
-        clients = Clients(service.url, chance)
+        clients = Clients(service)
         load = asyncio.create_task(clients.run(6))
         for _ in range(KILLS):
             await service.start()
-            enough = len(clients.answered) + chance.randint(5, 60)
-            while len(clients.answered) < enough:
-                await asyncio.sleep(0.005)
+            await clients.have_answers(len(clients.answered) + chance.randint(5, 60))
             await service.kill()
         load.cancel()
         await service.start()

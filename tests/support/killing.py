@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import os
-import random
 import signal
 import socket
 from dataclasses import dataclass, field
@@ -43,6 +42,8 @@ class Killable:
 
     settings: Settings
     process: BaseProcess | None = None
+    up: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set while it serves."""
 
     @property
     def url(self) -> str:
@@ -54,7 +55,8 @@ class Killable:
         async with aiohttp.ClientSession() as http, asyncio.timeout(30):
             while not await self._is_ready(http):
                 assert self.process.is_alive(), "the service did not start"
-                await asyncio.sleep(0.01)
+                await asyncio.sleep(0.01)  # another process: nobody tells when it listens
+        self.up.set()
 
     async def _is_ready(self, http: aiohttp.ClientSession) -> bool:
         try:
@@ -70,6 +72,7 @@ class Killable:
         process = self.process
         assert process is not None
         assert process.pid is not None
+        self.up.clear()
         os.kill(process.pid, number)
         await asyncio.to_thread(process.join, 30)
         assert not process.is_alive()
@@ -79,12 +82,18 @@ class Killable:
 class Clients:
     """Clients that send turn after turn, whatever becomes of them."""
 
-    url: str
-    random: random.Random
+    service: Killable
     begun: set[str] = field(default_factory=set)
     """Turns whose answer had begun."""
     answered: set[str] = field(default_factory=set)
     """Turns whose last event was received."""
+    _progress: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def have_answers(self, count: int) -> None:
+        """Wait until the ends of so many turns were received."""
+        while len(self.answered) < count:
+            self._progress.clear()
+            await self._progress.wait()
 
     async def run(self, count: int) -> None:
         async with aiohttp.ClientSession() as http, asyncio.TaskGroup() as group:
@@ -98,14 +107,15 @@ class Clients:
             named = {"session-id": f"agent-{number}", **AUTH}
             try:
                 async with http.post(
-                    self.url + "/v1/responses", json=body, headers=named
+                    self.service.url + "/v1/responses", json=body, headers=named
                 ) as answer:
                     turn_id = answer.headers["x-warmline-turn"]
                     self.begun.add(turn_id)
                     async for line in answer.content:
                         if line.startswith(b"event: response.completed"):
                             self.answered.add(turn_id)
+                            self._progress.set()
             except (aiohttp.ClientError, KeyError):
-                await asyncio.sleep(0.02)  # it was killed: until it is there again
+                await self.service.up.wait()  # it was killed
             history.append({"role": "user", "content": "go on" if len(history) % 5 else "again"})
             del history[6:]

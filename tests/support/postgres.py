@@ -101,7 +101,7 @@ class Server:
         while not self._answers():
             if self._shell.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"PostgreSQL did not start:\n{self._log.read_text()[-2000:]}")
-            time.sleep(0.02)
+            time.sleep(0.02)  # another process: it tells nobody when it listens
 
     def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
         """SIGQUIT: at once, as when the machine fails; SIGINT: connections are told and cut."""

@@ -1,6 +1,9 @@
 """The writer while a real PostgreSQL server goes away, hangs, or does not say how it ended."""
 
+import logging
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -39,14 +42,33 @@ def stored(engine: Engine) -> list[str]:
         return list(connection.execute(select(turns.c.turn_id).order_by(turns.c.id)).scalars())
 
 
-def until_retrying(writer: LedgerWriter) -> None:
-    end = time.monotonic() + 20
-    while not writer.retrying:
-        assert time.monotonic() < end
-        time.sleep(0.005)
+class Heard(logging.Handler):
+    """Waits for the writer's word that it cannot write."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self._trouble = threading.Event()
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if "cannot be written" in record.getMessage():
+            self._trouble.set()
+
+    def until_retrying(self, writer: LedgerWriter) -> None:
+        assert self._trouble.wait(20)
+        assert writer.retrying
 
 
-def test_rows_of_the_time_without_a_server_are_written_when_it_is_back(engine: Engine, make_writer):
+@pytest.fixture
+def heard() -> Iterator[Heard]:
+    handler, logger = Heard(), logging.getLogger("app.ledger.writer")
+    logger.addHandler(handler)
+    yield handler
+    logger.removeHandler(handler)
+
+
+def test_rows_of_the_time_without_a_server_are_written_when_it_is_back(
+    engine: Engine, make_writer, heard
+):
     told: list[TurnRow] = []
     writer = make_writer(on_written=told.extend, capacity=10_000)
     rows = [make_row() for _ in range(3_000)]
@@ -56,7 +78,7 @@ def test_rows_of_the_time_without_a_server_are_written_when_it_is_back(engine: E
     postgres.server().stop()
     for row in rows[1_000:]:
         writer.record(row)
-    until_retrying(writer)
+    heard.until_retrying(writer)
     assert "OperationalError" == writer.state().last_error
     postgres.server().start()
     assert writer.flush(timeout=30)
@@ -82,12 +104,12 @@ def test_a_server_restarted_amid_writing_loses_nothing_and_doubles_nothing(
 
 
 def test_what_a_dead_server_did_not_take_is_written_by_the_next_process(
-    engine: Engine, make_writer, tmp_path: Path
+    engine: Engine, make_writer, tmp_path: Path, heard
 ):
     first = make_writer(journal=Journal(tmp_path / "journal"))
     postgres.server().stop()
     first.record(make_row(turn_id="kept"))
-    until_retrying(first)
+    heard.until_retrying(first)
     assert not first.close(timeout=0.2)
     postgres.server().start()
     assert 0 == first.dropped
@@ -132,13 +154,15 @@ def test_a_server_that_is_slow_holds_up_the_writer_and_nobody_else(engine: Engin
     assert 100 == len(stored(engine))
 
 
-def test_a_statement_that_takes_too_long_is_tried_again(database: str, engine: Engine, make_writer):
+def test_a_statement_that_takes_too_long_is_tried_again(
+    database: str, engine: Engine, make_writer, heard
+):
     impatient = open_engine(f"{database}&options=-c%20statement_timeout%3D50")
     writer = make_writer(impatient)
     with engine.begin() as holder:
         holder.execute(text("LOCK turns"))
         writer.record(make_row())
-        until_retrying(writer)
+        heard.until_retrying(writer)
     assert writer.flush(timeout=30)
     assert 1 == len(stored(engine))
     assert 0 == writer.state().rejected
@@ -146,14 +170,16 @@ def test_a_statement_that_takes_too_long_is_tried_again(database: str, engine: E
     impatient.dispose()
 
 
-def test_a_database_that_only_reads_is_tried_again(database: str, engine: Engine, make_writer):
+def test_a_database_that_only_reads_is_tried_again(
+    database: str, engine: Engine, make_writer, heard
+):
     """As after a change of roles that made a standby of the server."""
     writer = make_writer()
     name = engine.url.database
     postgres.server().ask(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
     engine.dispose()
     writer.record(make_row())
-    until_retrying(writer)
+    heard.until_retrying(writer)
     postgres.server().ask(f"ALTER DATABASE {name} RESET default_transaction_read_only")
     engine.dispose()
     assert writer.flush(timeout=30)
