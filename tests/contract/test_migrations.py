@@ -61,12 +61,8 @@ def test_the_alembic_command_finds_nothing_to_do_on_an_upgraded_database(tmp_pat
     assert (0, "No new upgrade operations detected.\n") == (result.returncode, result.stdout)
 
 
-def test_each_step_goes_down_and_up_again(tmp_path: Path):
-    database = str(tmp_path / "ledger.sqlite3")
-    prepare(database).dispose()
-    engine = open_engine(database)
-    before = schema(engine)
-    engine.dispose()
+def goes_down_and_up_again(database: str, before: object) -> None:
+    """All steps back, then all of them again: ``before`` is the schema as it was."""
     migrations = migration_engine(database)
     with migrations.begin() as connection:
         command.downgrade(alembic_config(connection), "base")
@@ -75,6 +71,15 @@ def test_each_step_goes_down_and_up_again(tmp_path: Path):
         command.upgrade(alembic_config(connection), "head")
     assert before == schema(migrations)
     migrations.dispose()
+
+
+def test_each_step_goes_down_and_up_again(tmp_path: Path):
+    database = str(tmp_path / "ledger.sqlite3")
+    prepare(database).dispose()
+    engine = open_engine(database)
+    before = schema(engine)
+    engine.dispose()
+    goes_down_and_up_again(database, before)
 
 
 def test_postgresql_is_migrated_to_the_schema_of_the_models_too():
@@ -87,14 +92,7 @@ def test_postgresql_is_migrated_to_the_schema_of_the_models_too():
             assert [] == compare_metadata(context, Base.metadata)
         before = schema(migrated)
         migrated.dispose()
-        migrations = migration_engine(url)
-        with migrations.begin() as connection:
-            command.downgrade(alembic_config(connection), "base")
-        assert {} == schema(migrations)
-        with migrations.begin() as connection:
-            command.upgrade(alembic_config(connection), "head")
-        assert before == schema(migrations)
-        migrations.dispose()
+        goes_down_and_up_again(url, before)
 
 
 def test_postgresql_sorts_every_text_by_its_bytes_as_sqlite_does():

@@ -20,6 +20,19 @@ def _sum() -> Mapped[int]:
     return mapped_column(BigInteger())
 
 
+class TokenSums:
+    """What stands in cells and in sessions."""
+
+    usage_turns: Mapped[int] = _sum()
+    inconsistent: Mapped[int] = _sum()
+    input: Mapped[int] = _sum()
+    cached: Mapped[int] = _sum()
+    write_turns: Mapped[int] = _sum()
+    cache_write: Mapped[int] = _sum()
+    output: Mapped[int] = _sum()
+    reasoning: Mapped[int] = _sum()
+
+
 class RollupKey(Base):
     """One combination of what is told apart; ``contribution.Key``."""
 
@@ -44,7 +57,7 @@ class RollupKey(Base):
     __table_args__ = ({"sqlite_with_rowid": False},)
 
 
-class RollupCell(Base):
+class RollupCell(TokenSums, Base):
     """The sums of ``cells.Cell`` of one stretch and key."""
 
     __tablename__ = "rollup_cells"
@@ -54,14 +67,6 @@ class RollupCell(Base):
     start: Mapped[int] = _key()
     key: Mapped[int] = _key()
     turns: Mapped[int] = _sum()
-    usage_turns: Mapped[int] = _sum()
-    inconsistent: Mapped[int] = _sum()
-    input: Mapped[int] = _sum()
-    cached: Mapped[int] = _sum()
-    write_turns: Mapped[int] = _sum()
-    cache_write: Mapped[int] = _sum()
-    output: Mapped[int] = _sum()
-    reasoning: Mapped[int] = _sum()
 
     __table_args__ = ({"sqlite_with_rowid": False},)
 
@@ -79,7 +84,7 @@ class RollupTime(Base):
     duration: Mapped[bytes] = mapped_column(LargeBinary())
 
 
-class RollupSession(Base):
+class RollupSession(TokenSums, Base):
     """One session in one stretch: all rows, and its generations that came to their end."""
 
     __tablename__ = "rollup_sessions"
@@ -99,14 +104,6 @@ class RollupSession(Base):
     eligible: Mapped[int] = _sum()
     breaks: Mapped[int] = _sum()
     mismatches: Mapped[int] = _sum()
-    usage_turns: Mapped[int] = _sum()
-    inconsistent: Mapped[int] = _sum()
-    input: Mapped[int] = _sum()
-    cached: Mapped[int] = _sum()
-    write_turns: Mapped[int] = _sum()
-    cache_write: Mapped[int] = _sum()
-    output: Mapped[int] = _sum()
-    reasoning: Mapped[int] = _sum()
 
     __table_args__ = ({"sqlite_with_rowid": False},)
 
