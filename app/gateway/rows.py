@@ -52,7 +52,7 @@ def facts(
         client_version=identity.client_version,
         duration_ms=(context.clock.monotonic() - receipt.mono) * 1000,
     )
-    return replace(base, **known)
+    return replace(base, **known) if known else base
 
 
 def begin(context: Context, receipt: Receipt, identity: Identity) -> None:

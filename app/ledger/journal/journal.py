@@ -66,7 +66,7 @@ class Journal:
     """The journal of one process. May be used from several threads."""
 
     def __init__(self, root: Path, *, limit: int = 256 * MIB, segment_bytes: int = 4 * MIB) -> None:
-        self._root, self._limit, self._segment_bytes = root, limit, segment_bytes
+        self._root, self._limit = root, limit
         self._lock = threading.Lock()
         self._appender: Appender | None = None
         self._under_way: dict[str, Segment] = {}
