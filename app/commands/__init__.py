@@ -1,0 +1,1 @@
+"""The commands of ``warmline``, one per file: their options and their words."""

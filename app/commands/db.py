@@ -1,0 +1,48 @@
+"""``warmline db …``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from app.commands.options import load_settings, open_ledger, with_settings
+from app.commands.progress import bar
+from app.ledger import database, retention
+from app.ledger.rollups.rebuild import rebuild
+from app.ledger.rows import iso
+from app.settings import without_password
+
+
+@click.group("db")
+def command() -> None:
+    """Look after the database."""
+
+
+@command.command("upgrade")
+@with_settings("database", "key_file")
+def upgrade(config: str | None, **flags: Any) -> None:
+    """Bring the database's schema to this version.
+
+    SQLite does so by itself when the service starts; PostgreSQL needs this command.
+    """
+    settings = load_settings(config, flags)
+    with bar("Counting rows") as progress:
+        revision = database.upgrade(settings.database, progress=progress)
+    click.echo(f"{without_password(settings.database)} is at schema {revision}.")
+
+
+@command.command("rollup")
+@with_settings("database", "key_file")
+def rollup(config: str | None, **flags: Any) -> None:
+    """Count the rows anew from which pages and charts take their sums.
+
+    Never needed in normal use. Time whose rows were deleted as too old keeps its sums. The
+    service may run meanwhile.
+    """
+    with open_ledger(load_settings(config, flags)) as engine:
+        kept = retention.kept_from(engine).rows_from
+        with bar("Counting rows") as progress:
+            rows = rebuild(engine, progress)
+    before = "" if kept is None else f" Sums of time before {iso(kept)} are left as they are."
+    click.echo(f"{rows:,} rows counted.{before}")

@@ -1,0 +1,40 @@
+from pathlib import Path
+
+from sqlalchemy import delete, func, select
+
+from app.ledger import retention
+from app.ledger.database import prepare
+from app.ledger.rollups import tables
+from app.ledger.rollups.contribution import QUARTER
+from tests.support.commands import run
+from tests.support.rows import START_MS
+
+
+def test_db_upgrade_makes_the_ledger_and_says_where_it_stands(tmp_path: Path):
+    result = run("db", "upgrade", "--database", "new.sqlite3")
+    assert (0, "new.sqlite3 is at schema 0004.\n") == (result.exit_code, result.output)
+    assert (tmp_path / "new.sqlite3").is_file()
+
+
+def test_db_rollup_counts_the_rows_anew(ledger):
+    engine = prepare("ledger.sqlite3")
+    with engine.begin() as connection:
+        connection.execute(delete(tables.cells))
+    result = run("db", "rollup", "--database", "ledger.sqlite3")
+    assert (0, "3 rows counted.\n") == (result.exit_code, result.output)
+    counted = select(func.sum(tables.cells.c.turns)).where(
+        tables.cells.c.level == QUARTER, tables.cells.c.detail == 0
+    )
+    with engine.connect() as connection:
+        assert 3 == connection.execute(counted).scalar_one()
+    engine.dispose()
+
+
+def test_db_rollup_says_what_it_leaves_alone(ledger):
+    engine = prepare("ledger.sqlite3")
+    retention.prune(engine, START_MS, row_days=1, rollup_days=0)
+    engine.dispose()
+    result = run("db", "rollup", "--database", "ledger.sqlite3")
+    assert result.output == (
+        "3 rows counted. Sums of time before 2027-01-14T00:00:00.000Z are left as they are.\n"
+    )
