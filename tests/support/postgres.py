@@ -21,8 +21,9 @@ import stat
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -58,12 +59,18 @@ _OTHERS_MAY_READ = stat.S_IROTH | stat.S_IXOTH
 
 
 class Server:
-    """One server in a throw-away folder. ``start`` and ``stop`` may alternate."""
+    """One server in a throw-away folder, or in one that is kept. ``start`` and ``stop`` may
+    alternate."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, folder: Path | None = None, settings: Mapping[str, str] = MappingProxyType(_FAST)
+    ) -> None:
         package = _package()
         assert package is not None
-        self._folder = Path(tempfile.mkdtemp(prefix="warmline-pg-", dir=_roomy()))
+        self._kept = folder is not None
+        self._settings = settings
+        self._folder = folder or Path(tempfile.mkdtemp(prefix="warmline-pg-", dir=_roomy()))
+        self._folder.mkdir(exist_ok=True)
         self._folder.chmod(0o755)
         self._as: dict[str, Any] = {}
         if os.geteuid() == 0:
@@ -78,18 +85,21 @@ class Server:
         self._shell: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
         self._template: str | None = None
-        self._run("initdb", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8",
-                  "--wal-segsize=1", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
-                  "--locale=C", "-D", str(self._data))  # fmt: skip
+        if not self._data.exists():
+            self._run("initdb", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8",
+                      "--wal-segsize=1", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
+                      "--locale=C", "-D", str(self._data))  # fmt: skip
         self._own = open_engine(self.url()).execution_options(isolation_level="AUTOCOMMIT")
         atexit.register(self.remove)
 
     def start(self) -> None:
-        options = [part for name, value in _FAST.items() for part in ("-c", f"{name}={value}")]
+        options = [
+            part for name, value in self._settings.items() for part in ("-c", f"{name}={value}")
+        ]
         command = [str(self._bin), "-D", str(self._data), "-k", str(self._folder), *options]
         with self._log.open("ab") as log:
             self._shell = subprocess.Popen(
-                ["/bin/sh", "-c", _LEASH, "sh", str(self._folder), *command],
+                ["/bin/sh", "-c", _LEASH, "sh", "" if self._kept else str(self._folder), *command],
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -114,7 +124,8 @@ class Server:
 
     def remove(self) -> None:
         self.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+        if not self._kept:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://postgres@/{database}?host={self._folder}"
@@ -207,7 +218,7 @@ def _copied(package: Path, folder: Path) -> Path:
     """The server's files where ``nobody`` reaches them: a home directory may be closed to him."""
     for place in (package, package.with_name(f"{_PACKAGE}.libs")):
         if place.exists():
-            shutil.copytree(place, folder / place.name, symlinks=True)
+            shutil.copytree(place, folder / place.name, symlinks=True, dirs_exist_ok=True)
     copy = folder / package.name
     for part in (copy, *copy.rglob("*")):
         if not part.is_symlink():
