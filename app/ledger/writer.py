@@ -23,6 +23,7 @@ from itertools import islice
 
 from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.clock import Clock
 from app.ledger.database import WRITES
@@ -61,6 +62,8 @@ class WriterState:
     """Of ``queued``, rows that wait in the journal only."""
     journal: JournalState | None
     """None where there is no journal."""
+    waiting_since: int | None
+    """Since when rows wait and none of them is written, in epoch ms; None where none waits."""
 
 
 class LedgerWriter:
@@ -99,6 +102,7 @@ class LedgerWriter:
         self._failures = 0
         self._last_error: str | None = None
         self._retrying = False
+        self._waiting_since: int | None = None
         self._hurry = 0
         self._closed = False
         self._abandoned = False
@@ -106,6 +110,7 @@ class LedgerWriter:
             self._queue.extend(journal.take_over())
             self._accepted = len(self._queue)
             self._in_memory = sum(waiting.row is not None for waiting in self._queue)
+            self._mark_waiting()
         self._thread = threading.Thread(target=self._run, name="ledger-writer", daemon=True)
         self._thread.start()
 
@@ -130,6 +135,8 @@ class LedgerWriter:
                 self._queue.append(Waiting(None if full else row, place))
                 self._in_memory += not full
                 self._accepted += 1
+                if self._waiting_since is None:
+                    self._mark_waiting()
                 if len(self._queue) in (1, self._batch_size):
                     self._changed.notify_all()
                 return
@@ -149,7 +156,11 @@ class LedgerWriter:
                 last_error=self._last_error,
                 on_disk=len(self._queue) - self._in_memory,
                 journal=None if self._journal is None else self._journal.state(),
+                waiting_since=self._waiting_since,
             )
+
+    def _mark_waiting(self) -> None:
+        self._waiting_since = to_ms(self._clock.now()) if self._queue else None
 
     @property
     def written(self) -> int:
@@ -195,6 +206,7 @@ class LedgerWriter:
             self._settled = self._accepted
             self._queue.clear()
             self._in_memory = 0
+            self._waiting_since = None
         if self._journal is not None:
             self._journal.close()
         if left:
@@ -268,6 +280,7 @@ class LedgerWriter:
             for _ in batch:
                 self._in_memory -= self._queue.popleft().row is not None
             self._settled += len(batch)
+            self._mark_waiting()
             recovered = self._retrying
             self._retrying = False
             self._changed.notify_all()
@@ -336,10 +349,11 @@ def _may_pass(error: Exception) -> bool:
     """Whether the same rows may be accepted later: locked, full, gone, no rights yet …
 
     The opposite is a value that no column takes. Drivers call one that they cannot even pass on a
-    programming error, which from a server means a table or a right that is missing.
+    programming error, which from a server means a table or a right that is missing. Where pages
+    hold all connections for long, there is none to be had for a while.
     """
     if not isinstance(error, DBAPIError):
-        return isinstance(error, OSError)
+        return isinstance(error, OSError | PoolTimeoutError)
     if isinstance(error, ProgrammingError) and getattr(error.orig, "sqlstate", None) is None:
         return False
     return not isinstance(error, DataError | IntegrityError)

@@ -130,6 +130,7 @@ def test_the_writers_counters_are_read_with_each_scrape():
         journal=JournalState(
             bytes=8, recovered=9, process_ended=1, missed=11, torn=12, last_error=None
         ),
+        waiting_since=13_000,
     )  # fmt: skip
     found = samples(telemetry)
     assert value(found, "warmline_journal_bytes") == 8

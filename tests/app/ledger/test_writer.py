@@ -6,14 +6,15 @@ from dataclasses import replace
 from decimal import Decimal
 
 import pytest
-from sqlalchemy import Engine, event, select, text
+from sqlalchemy import Engine, create_engine, event, select, text
+from sqlalchemy.pool import QueuePool
 
 from app.ledger.csv_export import write_csv
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
 from app.ledger.queries import stream
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import COLUMNS, TurnRow, to_ms
 from app.ledger.writer import LedgerWriter, write_rows
 from tests.support.clock import START, ManualClock
 from tests.support.ledger import everything
@@ -220,6 +221,33 @@ def test_a_lock_held_by_another_connection_is_waited_for(engine: Engine, make_wr
     holder.close()
     holder.engine.dispose()
     assert 1 == len(stored(engine))
+
+
+def test_rows_wait_while_others_hold_every_connection(engine: Engine, make_writer):
+    hurried = create_engine(engine.url, poolclass=QueuePool, pool_size=1, max_overflow=0, pool_timeout=0)  # fmt: skip
+    writer = make_writer(hurried)
+    with hurried.connect():
+        writer.record(make_row())
+        assert not writer.flush(timeout=0.05)
+        assert (1, 0) == (writer.state().queued, writer.state().rejected)
+    assert writer.flush()
+    assert 1 == len(stored(engine))
+    hurried.dispose()
+
+
+@faults_of_sqlite
+def test_it_tells_since_when_rows_wait_and_none_is_written(engine: Engine, make_writer):
+    clock = ManualClock()
+    writer = make_writer(clock=clock, batch_size=1)
+    assert writer.state().waiting_since is None
+    with refusing(engine, locked) as failed:
+        writer.record(make_row())
+        assert failed.wait(10)
+        clock.advance(30)
+        writer.record(make_row())
+        assert to_ms(START) == writer.state().waiting_since
+    assert writer.flush()
+    assert writer.state().waiting_since is None
 
 
 def test_a_row_that_no_column_takes_is_rejected_and_the_others_are_written(
