@@ -93,7 +93,7 @@ class Condensed:
             if code is None:
                 code = kinds.setdefault(kind, len(kinds)) if len(kinds) < _KINDS else 0
             flags = received * _RECEIVED | sealed * _SEALED | frozen * _FROZEN
-            length = min(len(memoryview(echo)), _LONGEST)
+            length = min(len(echo), _LONGEST)
             records += pack(self.digest(echo), code, flags, length)
         return Condensed(self._key, tuple(kinds), bytes(records))
 
@@ -129,7 +129,7 @@ class Condensed:
     def is_same(self, index: int, now: Sequence[Raw]) -> bool:
         """Whether the request has, in this place, the bytes whose digest was taken."""
         digest, _, _, length = _RECORD.unpack_from(self._records, index * BYTES_PER_ITEM)
-        if min(len(memoryview(now[index])), _LONGEST) != length:
+        if min(len(now[index]), _LONGEST) != length:
             return False
         return bool(self.digest_at(index, now) == digest)
 
