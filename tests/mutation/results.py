@@ -22,23 +22,31 @@ def mutants(target: Target, source: str) -> list[Mutant]:
     return [one for one in mutants_of(source) if target.holds(one.function)]
 
 
+TOOL = tuple(f"tests/mutation/{name}.py" for name in ("mutants", "operators", "trial"))
+WITH_IT = ("engine", "tests/support", "tests/conftest.py")
+"""What the tests of any target run, too."""
+
+
 def digest(target: Target) -> str:
-    """Of the target, its tests and this tool: while it is the same, so are the outcomes."""
-    made = hashlib.sha256()
+    """Of the engine, the target's tests and this tool: while it is the same, so are the outcomes."""
+    made = hashlib.sha256(target.file.encode())
     for path in _sources(target):
         made.update(path.read_bytes())
     return made.hexdigest()
 
 
 def _sources(target: Target) -> Iterable[Path]:
-    yield target.path
-    for name in (*target.tests, "tests/mutation"):
+    for name in (*target.tests, *WITH_IT, *TOOL):
         path = ROOT / name
         yield from sorted(path.rglob("*.py")) if path.is_dir() else [path] * path.exists()
 
 
 class Results:
-    """Outcomes by the mutants' names, kept in a file while what they rest on is the same."""
+    """Outcomes by the mutants' names, kept in a file while what they rest on is the same.
+
+    ``again`` takes over what was killed, whatever has changed since: for work on the tests. What
+    is kept then is not taken for the outcomes of a whole run.
+    """
 
     def __init__(self, target: Target, state: Path, *, fresh: bool, again: bool) -> None:
         self.path = state / f"{target.module}.json"
@@ -50,6 +58,8 @@ class Results:
         known = {name: Outcome(**one) for name, one in kept["outcomes"].items()}
         if again:
             known = {name: one for name, one in known.items() if one.word == "killed"}
+            if known:
+                self._digest = kept["digest"]
         elif kept["digest"] != self._digest:
             return
         self.outcomes = known
