@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from app.ledger.rows import iso, to_ms
 from app.telemetry import CONTENT_TYPE
 from app.web.answers import JsonAnswer
+from app.web.health import STARTING, health
 from app.web.web import Web
 
 
@@ -19,32 +20,23 @@ def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     """``openapi`` gives the application's schema."""
     routes = APIRouter()
 
+    # On the event loop: these answer although every thread waits for the database.
+
     @routes.get("/healthz", tags=["service"])
-    def healthz() -> JsonAnswer:
+    async def healthz() -> JsonAnswer:
         """The process answers."""
         return JsonAnswer({"status": "ok"})
 
     @routes.get("/readyz", tags=["service"])
-    def readyz() -> JsonAnswer:
-        """The ledger is open and can be written. Turns are served in any case."""
-        if web.engine is None or web.writer_state is None:
-            return JsonAnswer({"status": "starting", "ledger": None}, status_code=503)
-        state = web.writer_state()
-        ready = not state.retrying
-        ledger = {
-            "queued": state.queued,
-            "written": state.written,
-            "dropped": state.dropped,
-            "rejected": state.rejected,
-            "retrying": state.retrying,
-            "last_error": state.last_error,
-            "on_disk": state.on_disk,
-            "journal": None if state.journal is None else asdict(state.journal),
-        }
-        return JsonAnswer(
-            {"status": "ok" if ready else "ledger_unwritable", "ledger": ledger},
-            status_code=200 if ready else 503,
-        )
+    async def readyz() -> JsonAnswer:
+        """The ledger can be read and written. Turns are served in any case."""
+        told = _health(web)
+        return JsonAnswer(told, status_code=200 if told["status"] == "ok" else 503)
+
+    @routes.get("/api/status", tags=["service"])
+    async def status() -> JsonAnswer:
+        """What `/readyz` says, for pages: always 200."""
+        return JsonAnswer({"as_of": iso(to_ms(web.clock.now()))} | _health(web))
 
     @routes.get("/metrics", tags=["service"])
     def metrics() -> Response:
@@ -60,6 +52,13 @@ def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
         return HTMLResponse(list_of_endpoints(openapi()))
 
     return routes
+
+
+def _health(web: Web) -> dict[str, Any]:
+    if web.engine is None or web.writer_state is None:
+        return STARTING
+    reading = None if web.reading is None else web.reading()
+    return health(web.writer_state(), reading, to_ms(web.clock.now()))
 
 
 def list_of_endpoints(schema: dict[str, Any]) -> str:

@@ -114,7 +114,7 @@ def open_site(
         on_attempt=telemetry.delivered,
     )
     web.alerts.prepare()
-    telemetry.watch_alerts(web.alerts.figures)
+    telemetry.watch_alerts(web.firing)
 
     def written(rows: list[TurnRow]) -> None:
         hub.publish(rows)
