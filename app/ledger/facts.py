@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from app.ledger.journal.records import Begun
@@ -45,11 +45,7 @@ def to_row(
     started_at, ended_at = to_ms(facts.started_at), to_ms(facts.ended_at)
     tokens = split(facts.usage)
     evidence = facts.evidence
-
-    def named(value: str | None) -> str | None:
-        if value is None or pseudonymize is None:
-            return clean(value)
-        return pseudonymize(value)
+    named = _namer(pseudonymize)
 
     return TurnRow(
         turn_id=facts.turn_id,
@@ -138,8 +134,33 @@ def to_begun(
     pseudonymize: Callable[[str], str] | None = None,
 ) -> Begun:
     """What is known of a turn at its start, with names as in its row."""
-    row = to_row(facts, gateway_version=gateway_version, pseudonymize=pseudonymize)
-    return Begun(**{part.name: getattr(row, part.name) for part in fields(Begun)})
+    named = _namer(pseudonymize)
+    return Begun(
+        turn_id=facts.turn_id,
+        started_at=to_ms(facts.started_at),
+        source=_text(facts.source),
+        kind=_text(facts.kind),
+        session=named(facts.session),
+        session_key=facts.session_key,
+        root_session=named(facts.root_session),
+        turn_group=named(facts.turn_group),
+        tenant=facts.tenant,
+        client=clean(facts.client),
+        client_version=clean(facts.client_version),
+        client_transport=clean(facts.client_transport),
+        gateway_version=clean(gateway_version),
+        upstream=_text(facts.upstream),
+        model=clean(facts.model),
+    )
+
+
+def _namer(
+    pseudonymize: Callable[[str], str] | None,
+) -> Callable[[str | None], str | None]:
+    """What becomes of a name that a client chose."""
+    if pseudonymize is None:
+        return clean
+    return lambda name: None if name is None else pseudonymize(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +187,8 @@ class Tokens:
 
 def split(usage: Usage) -> Tokens:
     """Make usage consistent; says so in ``state`` where it was not."""
+    if usage == _UNKNOWN:
+        return _NO_TOKENS
     given = {
         "input_tokens": usage.input_tokens,
         "cached_tokens": usage.cached_tokens,
@@ -215,6 +238,7 @@ def split(usage: Usage) -> Tokens:
         state = UsageState.MISSING
     else:
         state = UsageState.REPORTED
+    object.__setattr__
     return replace(tokens, state=state.value, reported=known if cut else None)
 
 
@@ -222,7 +246,8 @@ def clean(value: str | None, limit: int = TEXT_LIMIT) -> str | None:
     """Text that every database takes, at most ``limit`` characters of it."""
     if value is None:
         return None
-    return _text(value, limit)
+    text = str(value)[:limit]
+    return text if text.isascii() and "\x00" not in text else _text(text, limit)
 
 
 def _text(value: str, limit: int = TEXT_LIMIT) -> str:
