@@ -1,6 +1,6 @@
 """Faults put into the engine one by one, each of which a test has to notice: ``make mutants``.
 
-Outcomes are kept in .cache/mutants and a run goes on where the last one ended, until the engine or
+Outcomes are kept in .cache/mutants and a run goes on where the last one ended, until the code or
 the tests are changed. Exits 1 if a mutant survives that docs/mutants.toml does not list, or if one that
 it lists is killed.
 """

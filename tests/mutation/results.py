@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import tomllib
@@ -23,22 +24,44 @@ def mutants(target: Target, source: str) -> list[Mutant]:
 
 
 TOOL = tuple(f"tests/mutation/{name}.py" for name in ("mutants", "operators", "trial"))
-WITH_IT = ("engine", "tests/support", "tests/conftest.py")
-"""What the tests of any target run, too."""
 
 
 def digest(target: Target) -> str:
-    """Of the engine, the target's tests and this tool: while it is the same, so are the outcomes."""
+    """Of all that an outcome rests on: while it is the same, so are the outcomes."""
     made = hashlib.sha256(target.file.encode())
-    for path in _sources(target):
+    for path in sorted(rests_on(target)):
         made.update(path.read_bytes())
     return made.hexdigest()
 
 
-def _sources(target: Target) -> Iterable[Path]:
-    for name in (*target.tests, *WITH_IT, *TOOL):
-        path = ROOT / name
-        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path] * path.exists()
+def rests_on(target: Target) -> set[Path]:
+    """The target, its tests and this tool, and whatever of the project these import."""
+    found: set[Path] = set()
+    waiting = [target.path, *(ROOT / name for name in TOOL)]
+    for path in (ROOT / name for name in target.tests):
+        waiting += path.rglob("*.py") if path.is_dir() else [path]
+        waiting += (
+            above / "conftest.py" for above in path.parents if ROOT in (above, *above.parents)
+        )
+    while waiting:
+        path = waiting.pop()
+        if path not in found and path.is_file():
+            found.add(path)
+            waiting += _imported(path)
+    return found
+
+
+def _imported(path: Path) -> Iterable[Path]:
+    """What a file may import of the project; a name that is no module has no file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+        for place in (ROOT.joinpath(*name.split(".")) for name in names):
+            yield place.with_suffix(".py")
+            yield place / "__init__.py"
 
 
 class Results:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutation.mutants import mutants_of
-from tests.mutation.results import Listed, Results, as_toml, digest, listed
+from tests.mutation.results import Listed, Results, as_toml, digest, listed, rests_on
 from tests.mutation.targets import TARGETS, Target
 from tests.mutation.trial import Outcome
 
@@ -45,24 +45,31 @@ def test_what_was_killed_before_a_change_is_no_outcome_of_a_whole_run(
     assert Results(TARGET, tmp_path, fresh=False, again=False).outcomes == {}
 
 
-def test_outcomes_rest_on_the_whole_engine_and_on_what_the_tests_use(
+def test_outcomes_rest_on_what_the_target_and_its_tests_import(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    target = Target("engine/a.py", ("tests/engine/test_a.py",))
-    files = ["engine/a.py", "engine/b.py", "tests/engine/test_a.py", "tests/support/c.py",
-             "tests/mutation/operators.py"]  # fmt: skip
-    for name in [*files, "tests/engine/test_b.py", "tests/mutation/targets.py"]:
+    files = {
+        "engine/a.py": "import json\nfrom engine import b, nothing\n",
+        "engine/b.py": "def f():\n    import engine.c\n",
+        "engine/c.py": "",
+        "engine/d/__init__.py": "from engine.a import C\n",
+        "tests/engine/test_a.py": "from tests.support.s import raw\n",
+        "tests/support/s.py": "from engine.d import D\n",
+        "tests/conftest.py": "",
+        "tests/engine/of_a/test_more.py": "",
+        "tests/mutation/operators.py": "",
+    }
+    others = ["engine/other.py", "tests/engine/test_b.py", "tests/mutation/targets.py"]
+    for name, text in [*files.items(), *((name, "") for name in others)]:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text("")
-    monkeypatch.setattr("tests.mutation.results.ROOT", tmp_path)
-    seen = {digest(target)}
-    for count, name in enumerate(files, 2):
-        (tmp_path / name).write_text("x")
-        seen.add(digest(target))
-        assert len(seen) == count
-    for name in ("tests/engine/test_b.py", "tests/mutation/targets.py"):
-        (tmp_path / name).write_text("x")
-    assert digest(target) in seen
+        (tmp_path / name).write_text(text)
+    for module in ("results", "targets"):
+        monkeypatch.setattr(f"tests.mutation.{module}.ROOT", tmp_path)
+    target = Target("engine/a.py", ("tests/engine/test_a.py", "tests/engine/of_a"))
+    assert rests_on(target) == {tmp_path / name for name in files}
+    before = digest(target)
+    (tmp_path / "engine/c.py").write_text("x = 1")
+    assert digest(target) != before
 
 
 def test_the_entry_that_is_printed_lists_the_mutant(tmp_path: Path):
