@@ -13,6 +13,7 @@ from app.version import VERSION
 COMMANDS = {
     "serve": "serve",
     "demo": "demo",
+    "import": "importing",
     "export": "export",
     "audit": "audit",
     "backtest": "backtest",

@@ -43,7 +43,7 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
         def progress(done: int, of: int) -> None:
             shown.length = of
-            if done % 500 == 0 or done == of:
+            if done == of or (done - shown.pos) * 500 >= of:
                 shown.update(done - shown.pos)
 
         yield progress
