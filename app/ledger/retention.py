@@ -9,7 +9,7 @@ from sqlalchemy import Engine
 
 from app.ledger import store
 from app.ledger.database import WRITES
-from app.ledger.rollups import rebuild
+from app.ledger.rollups import lives, rebuild
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, start_of
 
@@ -60,7 +60,10 @@ def prune(
             break
     if rollups_from is not None and not stop():
         with writing.begin() as connection:
+            state = states.hold(connection, change=True)
+            touched = lives.active(connection, -(1 << 62), rollups_from)
             rebuild.clear(connection, -(1 << 62), rollups_from)
+            lives.refresh(connection, touched, state)
     return Pruned(deleted, rows_from, rollups_from)
 
 

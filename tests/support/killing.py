@@ -26,12 +26,14 @@ from typing import Any, NoReturn
 import aiohttp
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy import select
+from sqlalchemy import func, select
 
 from app import main
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
+from app.ledger.rollups.contribution import LEVELS
+from app.ledger.rollups.tables import RollupCell as cells  # noqa: N813
 from app.server import configure
 from app.settings import Settings
 from tests.support import fatal
@@ -211,6 +213,7 @@ class Clients:
         named = {"session-id": f"agent-{number}", **AUTH}
         for body in _requests():
             await self._allowed()
+            self.sent += 1
             began = time.monotonic()
             try:
                 async with http.post(
@@ -238,6 +241,7 @@ class Clients:
                 ) as live:
                     while True:
                         began = time.monotonic()
+                        self.sent += 2
                         for body in itertools.islice(requests, 2):
                             await live.send_json(body | {"type": "response.create"})
                         for _ in range(2):
@@ -262,7 +266,6 @@ class Clients:
     async def _allowed(self) -> None:
         await self._going_on.wait()
         await self.service.up.wait()
-        self.sent += 1
 
     def _ended(self, began: float, *, well: bool) -> None:
         if well:
@@ -295,10 +298,13 @@ class Verdict:
     """Turns or responses with more than one row."""
     odd: frozenset[str]
     """Rows of ended processes that are no plain error."""
+    counted: int
+    """Turns that the rollups count."""
 
     @property
     def is_sound(self) -> bool:
-        return not (self.missing or self.unknown or self.double or self.odd)
+        wrong = self.missing or self.unknown or self.double or self.odd
+        return not wrong and self.counted == self.rows
 
 
 def verdict(database: str, clients: Clients) -> Verdict:
@@ -306,6 +312,9 @@ def verdict(database: str, clients: Clients) -> Verdict:
     columns = (turns.c.turn_id, turns.c.response_id, turns.c.status, turns.c.error_code)
     with engine.connect() as connection:
         found = connection.execute(select(*columns)).all()
+        counted = connection.execute(
+            select(func.sum(cells.turns)).where(cells.detail == 1, cells.level == LEVELS[0])
+        ).scalar_one()
     engine.dispose()
     ids = Counter(row.turn_id for row in found)
     answers = Counter(row.response_id for row in found if row.response_id)
@@ -320,4 +329,5 @@ def verdict(database: str, clients: Clients) -> Verdict:
         unknown=frozenset(clients.begun - set(ids)),
         double=frozenset(one for one, times in (ids + answers).items() if times > 1),
         odd=frozenset(row.turn_id for row in ended if row.status != "error" or row.response_id),
+        counted=int(counted or 0),
     )

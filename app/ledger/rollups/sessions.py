@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    CompoundSelect,
     Connection,
     Select,
     Subquery,
@@ -25,13 +26,15 @@ from app.ledger.cells import INCREMENTAL, known_usage
 from app.ledger.conditions import dimensions_of, generation, time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rollups import tables
+from app.ledger.rollups import tables, wide
 from app.ledger.rollups.contribution import SESSION_LEVELS, SESSION_SUMS
 from app.ledger.rollups.plan import Plan
 from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
+from app.ledger.rollups.wide import Core, Others
 from engine.model import Reason, UsageState
 
 c, s = turns.c, tables.sessions.c
+_BY_SESSION = "ix_rollup_sessions_session_key_level_start"
 
 
 class SessionSums(NamedTuple):
@@ -46,14 +49,27 @@ class SessionSums(NamedTuple):
 def sums(connection: Connection, view: Filter, limit: int | None) -> list[SessionSums]:
     """Those with the most rows first."""
     made = _plan(connection, view)
-    most = None
-    if limit is not None:
-        # First which ones they are: adding up the rest of all of them takes much longer.
+    if limit is None:
+        return _summed(connection, view, made, None)
+    found = _whole(connection, view)
+    # First which ones they are: adding up the rest of all of them takes much longer.
+    if found is None:
         parts = _parts(view, made, ("turns",))
         order = (_sum(parts, "turns").desc(), parts.c.session_key)
         first = select(parts.c.session_key).group_by(parts.c.session_key).order_by(*order)
-        most = connection.execute(first.limit(limit)).scalars().all()
-    parts = _parts(view, made, SESSION_SUMS, ends=True, only=most)
+        most = list(connection.execute(first.limit(limit)).scalars())
+    else:
+        whole, some = found
+        known = wide.leaders(connection, whole, some, limit)
+        known += [(-turns, key) for key, turns in _each(connection, view, made, some.keys, "turns")]
+        most = [key for _, key in sorted(known)[:limit]]
+    return _summed(connection, view, made, most)
+
+
+def _summed(
+    connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None
+) -> list[SessionSums]:
+    parts = _parts(view, made, SESSION_SUMS, ends=True, only=only)
     query = (
         select(
             parts.c.session_key,
@@ -73,19 +89,26 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
 
 def count(connection: Connection, view: Filter) -> int:
     made = _plan(connection, view)
-    selects: list[Select[Any]] = [
-        _of(view, select(s.session_key).where(within))
-        for within in in_stretches(tables.sessions, made)
-    ]
-    if made.rows:
-        selects.append(select(c.session_key).where(where(view, made.rows)))
-    distinct = selects[0].distinct() if len(selects) == 1 else union(*selects)
+    found = _whole(connection, view)
+    if found is not None:
+        whole, some = found
+        beyond = len(_each(connection, view, made, some.beyond, "turns"))
+        return wide.count(connection, whole, some) + len(some.beside) + beyond
+    distinct = _keys(view, made)
     return connection.execute(select(func.count()).select_from(distinct.subquery())).scalar_one()
 
 
 def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]]:
     """Turns that were continued, turns of known mode, and how many sessions have just these."""
-    parts = _parts(view, _plan(connection, view), ("incremental", "known"))
+    made = _plan(connection, view)
+    found = _whole(connection, view)
+    if found is not None:
+        whole, some = found
+        shares = wide.shares(connection, whole, some)
+        added_up = _each(connection, view, made, some.keys, "incremental", "known")
+        shares.update((part, known) for _, part, known in added_up)
+        return [(*share, number) for share, number in shares.items() if number]
+    parts = _parts(view, made, ("incremental", "known"))
     each = (
         select(_sum(parts, "incremental").label("part"), _sum(parts, "known").label("whole"))
         .group_by(parts.c.session_key)
@@ -93,6 +116,40 @@ def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]
     )
     query = select(each.c.part, each.c.whole, func.count()).group_by(each.c.part, each.c.whole)
     return [(part, whole, number) for part, whole, number in connection.execute(query)]
+
+
+def _whole(connection: Connection, view: Filter) -> tuple[Core, Others] | None:
+    """Which sessions have to be added up, where the others are known as they are."""
+    whole = wide.core(connection, view)
+    if whole is None:
+        return None
+    beside: set[str] = set()
+    for made in whole.beside:
+        beside.update(connection.execute(_keys(view, made)).scalars())
+    some = wide.others(connection, whole, sorted(beside))
+    return None if some is None else (whole, some)
+
+
+def _keys(view: Filter, made: Plan) -> Select[Any] | CompoundSelect[Any]:
+    """The sessions of a plan, each once."""
+    selects: list[Select[Any]] = [
+        _of(view, select(s.session_key).where(within))
+        for within in in_stretches(tables.sessions, made)
+    ]
+    if made.rows:
+        selects.append(select(c.session_key).where(where(view, made.rows)))
+    return selects[0].distinct() if len(selects) == 1 else union(*selects)
+
+
+def _each(
+    connection: Connection, view: Filter, made: Plan, keys: Sequence[str], *names: str
+) -> list[tuple[Any, ...]]:
+    """These sums of each of these sessions that has turns in the window."""
+    if not keys:
+        return []
+    parts = _parts(view, made, names, only=keys)
+    query = select(parts.c.session_key, *(_sum(parts, name) for name in names))
+    return [tuple(row) for row in connection.execute(query.group_by(parts.c.session_key))]
 
 
 def _plan(connection: Connection, view: Filter) -> Plan:
@@ -124,14 +181,11 @@ def _parts(
     selects: list[Select[Any]] = []
     for within in in_stretches(tables.sessions, made):
         columns = [s.session, s.first_at, s.last_at] if ends else []
-        selects.append(
-            _of(
-                view,
-                select(s.session_key, *columns, *(s[name] for name in names)).where(
-                    within, *of_stretch
-                ),
-            )
-        )
+        stretches = select(s.session_key, *columns, *(s[name] for name in names))
+        if only is not None:
+            # Without statistics, SQLite would read all sessions of these stretches.
+            stretches = stretches.with_hint(tables.sessions, f"INDEXED BY {_BY_SESSION}", "sqlite")
+        selects.append(_of(view, stretches.where(within, *of_stretch)))
     if made.rows:
         time = time_column(view.by)
         of_row = [c.session, time.label("first_at"), time.label("last_at")] if ends else []

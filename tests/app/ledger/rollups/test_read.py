@@ -4,7 +4,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.ledger import retention
-from app.ledger.rollups.contribution import DAY, HOUR, QUARTER
+from app.ledger.rollups.contribution import DAY, FIVE, QUARTER
 from tests.support.rollups import (
     FIRST,
     Model,
@@ -45,7 +45,7 @@ def test_after_any_sequence_the_figures_are_those_of_the_rows(holding, done, vie
 
 @few
 @given(
-    steps, st.integers(0, 4), steps, st.lists(filters(HOUR), min_size=1, max_size=3), edges(QUARTER)
+    steps, st.integers(0, 4), steps, st.lists(filters(QUARTER), min_size=1, max_size=3), edges(FIVE)
 )
 def test_what_was_deleted_as_too_old_stays_in_the_figures(
     holding, before, days, after, views, cuts
