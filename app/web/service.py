@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -19,6 +20,7 @@ from app.web.web import Web
 def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     """``openapi`` gives the application's schema."""
     routes = APIRouter()
+    scraping = asyncio.Lock()  # it may ask the ledger: one thread, and not one of the pages'
 
     # On the event loop: these answer although every thread waits for the database.
 
@@ -39,9 +41,11 @@ def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
         return JsonAnswer({"as_of": iso(to_ms(web.clock.now()))} | _health(web))
 
     @routes.get("/metrics", tags=["service"])
-    def metrics() -> Response:
+    async def metrics() -> Response:
         """Prometheus text."""
-        return Response(web.telemetry.render(), headers={"content-type": CONTENT_TYPE})
+        async with scraping:
+            body = await asyncio.to_thread(web.telemetry.render)
+        return Response(body, headers={"content-type": CONTENT_TYPE})
 
     @routes.get("/openapi.json", include_in_schema=False)
     def schema() -> JsonAnswer:
