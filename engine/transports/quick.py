@@ -19,6 +19,8 @@ from websockets.protocol import State
 _FINAL_TEXT = 0x81
 _HIGH, _LOW = 256 * 1024, 64 * 1024
 """Bytes of messages that wait: above the first nothing more is read, until below the second."""
+_SHORT = 32 * 1024
+"""Bytes of a frame that is sent without looking whether the other side takes it."""
 
 
 class QuickConnection(ClientConnection):
@@ -68,6 +70,25 @@ class QuickConnection(ClientConnection):
     def _wake(self) -> None:
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
+
+    # For the sender
+
+    def send_at_once(self, frame: bytes) -> bool:
+        """Send a short text frame where nothing is to be waited for.
+
+        False where something is, or the connection is no longer open: then the library has to.
+        """
+        protocol = self.protocol
+        if (
+            protocol.state is not State.OPEN
+            or self.paused
+            or self.send_in_progress is not None
+            or len(frame) > _SHORT
+        ):
+            return False
+        protocol.send_text(frame)
+        self.send_data()
+        return True
 
     # For the network
 
