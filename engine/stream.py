@@ -18,6 +18,9 @@ from engine.model import Usage, UsageState
 
 _MISSING = Raw(b"")
 _DELTA = re.compile(rb'\{"type": ?"(response\.[a-z_.]+\.delta)"')
+is_delta = _DELTA.match
+"""Whether an event of a response is a delta, by its first bytes. Where output was seen before, it
+can tell a fold nothing new."""
 
 
 class _Head(msgspec.Struct):
@@ -71,7 +74,7 @@ class Fold:
     def feed(self, data: bytes) -> str:
         """Take one event; returns its type, "" where it cannot be read."""
         if self.has_output and self.terminal is None:
-            delta = _DELTA.match(data)  # it can tell nothing new: most events are of this kind
+            delta = is_delta(data)  # most events are
             if delta:
                 return delta[1].decode()
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import msgspec
 from msgspec import Raw
@@ -79,7 +79,7 @@ class Timer(Protocol):
     def until(self, when: float) -> AbstractAsyncContextManager[None]: ...
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One event on its way to the client.
 
     ``data`` is its JSON text (empty for a comment); ``raw`` its exact bytes where it came as SSE.

@@ -163,6 +163,25 @@ async def test_events_that_are_there_at_once_are_handed_out_together_and_their_t
     assert (Status.COMPLETED, 1) == (s.last.status, len(s.facts))
 
 
+@pytest.mark.parametrize(("continuation", "known"), [("websocket", True), ("off", False)])
+async def test_it_is_told_whether_something_follows_where_that_is_known(continuation, known):
+    s = stack(Policy(continuation=continuation))
+    answer = await s.answer(FIRST)
+    assert not answer.is_over()
+    over = [answer.is_over() async for _ in answer.batches]
+    assert {False} == set(over[:-1])
+    assert (known, True) == (over[-1], answer.is_over())
+
+
+async def test_an_answer_that_is_one_error_is_over_with_it():
+    s = stack()
+    s.core.faults.on_request(faults.ErrorFrame("server_error", None, shape="failed"))
+    s.core.faults.on_request(faults.ErrorFrame("server_error", None, shape="failed"))
+    answer = await s.answer(FIRST)
+    assert 1 == len([event async for event in answer])
+    assert answer.is_over()
+
+
 async def test_what_is_handed_out_together_is_bounded(monkeypatch):
     monkeypatch.setattr("engine.relay._MOST_AT_ONCE", 0)
     s = stack()
