@@ -22,14 +22,13 @@ def upgrade() -> None:
     )
     op.create_table(
         "rollup_lives",
+        *_numbers("size", "block", autoincrement=False),
         sa.Column("session_key", WORDS, nullable=False),
-        *_numbers("size", "block", "first", "last", "turns", "incremental", "known"),
-        sa.PrimaryKeyConstraint("session_key", name=op.f("pk_rollup_lives")),
+        *_numbers("first", "last", "turns", "incremental", "known"),
+        sa.PrimaryKeyConstraint("size", "block", "session_key", name=op.f("pk_rollup_lives")),
         sqlite_with_rowid=False,
     )
-    op.create_index(
-        op.f("ix_rollup_lives_size_block_turns"), "rollup_lives", ["size", "block", "turns"]
-    )
+    op.create_index("uq_rollup_lives_session_key", "rollup_lives", ["session_key"], unique=True)
     op.create_table(
         "rollup_blocks",
         *_numbers("size", "block", autoincrement=False),

@@ -33,10 +33,10 @@ from app.ledger.rollups.shares import stored_shares
 from app.ledger.rollups.state import RollupState
 
 li, b, s = tables.lives.c, tables.blocks.c, tables.sessions.c
-SIZES = range(64)
-"""A block of size ``n`` has ``2 ** n`` hours."""
-EVERYTHING = (64, 0)
-"""The block of what began before 1970 and ended after: no other one holds it."""
+SIZES = range(21)
+"""A block of size ``n`` has ``2 ** n`` hours; the greatest has a hundred years."""
+EVERYTHING = (21, 0)
+"""The block of what none of them holds: where a client's clock was far off."""
 _AT_ONCE = 500
 _LOCK = "SELECT pg_advisory_xact_lock(8388065821513082735)"
 
@@ -66,10 +66,8 @@ def hold(connection: Connection) -> None:
 
 def block_of(first: int, last: int) -> Block:
     """The smallest block that holds two hours."""
-    if (first < 0) != (last < 0):
-        return EVERYTHING
     size = (first ^ last).bit_length()
-    return size, first >> size
+    return (size, first >> size) if size in SIZES and (first < 0) == (last < 0) else EVERYTHING
 
 
 def active(connection: Connection, start: int, end: int | None) -> list[str]:

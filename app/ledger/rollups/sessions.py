@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import add as plus
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
-    CompoundSelect,
     Connection,
     Select,
     Subquery,
@@ -28,9 +28,9 @@ from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.rollups import tables, wide
 from app.ledger.rollups.contribution import SESSION_LEVELS, SESSION_SUMS
+from app.ledger.rollups.lives import Life
 from app.ledger.rollups.plan import Plan
 from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
-from app.ledger.rollups.wide import Core, Others
 from engine.model import Reason, UsageState
 
 c, s = turns.c, tables.sessions.c
@@ -51,18 +51,18 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
     made = _plan(connection, view)
     if limit is None:
         return _summed(connection, view, made, None)
-    found = _whole(connection, view)
     # First which ones they are: adding up the rest of all of them takes much longer.
+    found = _wide(connection, view)
     if found is None:
         parts = _parts(view, made, ("turns",))
         order = (_sum(parts, "turns").desc(), parts.c.session_key)
         first = select(parts.c.session_key).group_by(parts.c.session_key).order_by(*order)
         most = list(connection.execute(first.limit(limit)).scalars())
     else:
-        whole, some = found
-        known = wide.leaders(connection, whole, some, limit)
-        known += [(-turns, key) for key, turns in _each(connection, view, made, some.keys, "turns")]
-        most = [key for _, key in sorted(known)[:limit]]
+        # One that is counted in both has more turns than it has as a whole, and comes before it.
+        known = {key: turns for turns, key in wide.leaders(connection, found.core, limit)}
+        known |= {key: -turns for key, (turns, _, _) in found.added_up.items()}
+        most = sorted(known, key=lambda key: (known[key], key))[:limit]
     return _summed(connection, view, made, most)
 
 
@@ -88,27 +88,30 @@ def _summed(
 
 
 def count(connection: Connection, view: Filter) -> int:
-    made = _plan(connection, view)
-    found = _whole(connection, view)
+    found = _wide(connection, view)
     if found is not None:
-        whole, some = found
-        beyond = len(_each(connection, view, made, some.beyond, "turns"))
-        return wide.count(connection, whole, some) + len(some.beside) + beyond
-    distinct = _keys(view, made)
+        as_they_are = wide.count(connection, found.core) - len(found.twice)
+        return as_they_are + len(found.added_up)
+    made = _plan(connection, view)
+    selects: list[Select[Any]] = [
+        _of(view, select(s.session_key).where(within))
+        for within in in_stretches(tables.sessions, made)
+    ]
+    if made.rows:
+        selects.append(select(c.session_key).where(where(view, made.rows)))
+    distinct = selects[0].distinct() if len(selects) == 1 else union(*selects)
     return connection.execute(select(func.count()).select_from(distinct.subquery())).scalar_one()
 
 
 def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]]:
     """Turns that were continued, turns of known mode, and how many sessions have just these."""
-    made = _plan(connection, view)
-    found = _whole(connection, view)
+    found = _wide(connection, view)
     if found is not None:
-        whole, some = found
-        shares = wide.shares(connection, whole, some)
-        added_up = _each(connection, view, made, some.keys, "incremental", "known")
-        shares.update((part, known) for _, part, known in added_up)
+        shares = wide.shares(connection, found.core)
+        shares.subtract((life.incremental, life.known) for life in found.twice)
+        shares.update((part, known) for _, part, known in found.added_up.values())
         return [(*share, number) for share, number in shares.items() if number]
-    parts = _parts(view, made, ("incremental", "known"))
+    parts = _parts(view, _plan(connection, view), ("incremental", "known"))
     each = (
         select(_sum(parts, "incremental").label("part"), _sum(parts, "known").label("whole"))
         .group_by(parts.c.session_key)
@@ -118,38 +121,50 @@ def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]
     return [(part, whole, number) for part, whole, number in connection.execute(query)]
 
 
-def _whole(connection: Connection, view: Filter) -> tuple[Core, Others] | None:
-    """Which sessions have to be added up, where the others are known as they are."""
-    whole = wide.core(connection, view)
-    if whole is None:
+class Wide(NamedTuple):
+    """What of a window's sessions is not as the sums of its core say."""
+
+    core: wide.Core
+    twice: list[Life]
+    """Within the core, and also with turns beside it."""
+    added_up: dict[str, tuple[int, ...]]
+    """``_FEW`` of these, and of those that are not within the core."""
+
+
+_FEW = ("turns", "incremental", "known")
+
+
+def _wide(connection: Connection, view: Filter) -> Wide | None:
+    """None where adding up all sessions is the way."""
+    core = wide.core(connection, view)
+    if core is None:
         return None
-    beside: set[str] = set()
-    for made in whole.beside:
-        beside.update(connection.execute(_keys(view, made)).scalars())
-    some = wide.others(connection, whole, sorted(beside))
-    return None if some is None else (whole, some)
+    found: dict[str, tuple[int, ...]] = {}
 
+    def add(sums: Iterable[tuple[Any, ...]]) -> None:
+        for key, *few in sums:
+            known = found.get(key)
+            found[key] = tuple(few if known is None else map(plus, known, few))
 
-def _keys(view: Filter, made: Plan) -> Select[Any] | CompoundSelect[Any]:
-    """The sessions of a plan, each once."""
-    selects: list[Select[Any]] = [
-        _of(view, select(s.session_key).where(within))
-        for within in in_stretches(tables.sessions, made)
-    ]
-    if made.rows:
-        selects.append(select(c.session_key).where(where(view, made.rows)))
-    return selects[0].distinct() if len(selects) == 1 else union(*selects)
+    for beside in core.beside:
+        add(_each(connection, view, beside))
+    crossing = wide.crossing(connection, core)
+    if len(found) + len(crossing) >= wide.MANY:
+        return None
+    twice = wide.lives(connection, core, list(found))
+    add((life.session_key, life.turns, life.incremental, life.known) for life in twice)
+    if crossing:
+        add(_each(connection, view, core.hours, crossing))
+    return Wide(core, twice, found)
 
 
 def _each(
-    connection: Connection, view: Filter, made: Plan, keys: Sequence[str], *names: str
-) -> list[tuple[Any, ...]]:
-    """These sums of each of these sessions that has turns in the window."""
-    if not keys:
-        return []
-    parts = _parts(view, made, names, only=keys)
-    query = select(parts.c.session_key, *(_sum(parts, name) for name in names))
-    return [tuple(row) for row in connection.execute(query.group_by(parts.c.session_key))]
+    connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None = None
+) -> Iterable[tuple[Any, ...]]:
+    """``_FEW`` of each session that has turns in a plan."""
+    parts = _parts(view, made, _FEW, only=only)
+    query = select(parts.c.session_key, *(_sum(parts, name) for name in _FEW))
+    return (tuple(row) for row in connection.execute(query.group_by(parts.c.session_key)))
 
 
 def _plan(connection: Connection, view: Filter) -> Plan:

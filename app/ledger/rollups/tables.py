@@ -116,9 +116,9 @@ class RollupLife(Base):
 
     __tablename__ = "rollup_lives"
 
+    size: Mapped[int] = _key()
+    block: Mapped[int] = _key()
     session_key: Mapped[str] = mapped_column(primary_key=True)
-    size: Mapped[int] = _sum()
-    block: Mapped[int] = _sum()
     first: Mapped[int] = _sum()
     """The hours since 1970 in which it began and in which it ended."""
     last: Mapped[int] = _sum()
@@ -127,7 +127,7 @@ class RollupLife(Base):
     known: Mapped[int] = _sum()
 
     __table_args__ = (
-        Index(None, "size", "block", "turns"),
+        Index("uq_rollup_lives_session_key", "session_key", unique=True),
         {"sqlite_with_rowid": False},
     )
 

@@ -29,10 +29,12 @@ MANY = 5_000
 
 @dataclass(frozen=True, slots=True)
 class Core:
-    """The whole hours of a window, in hours since 1970, and what of it lies beside them."""
+    """The whole hours of a window, in hours since 1970; where they come from, and what lies beside
+    them."""
 
     first: int
     end: int
+    hours: Plan
     beside: tuple[Plan, ...]
 
     def holds(self, life: Life) -> bool:
@@ -54,7 +56,10 @@ def _core(view: Filter, state: RollupState) -> Core | None:
         return None
     sides = ((view.start, first * HOUR), (end * HOUR, view.end))
     return Core(
-        first, end, tuple(plan(*side, [], SESSION_LEVELS, state) for side in sides if _any(side))
+        first,
+        end,
+        plan(first * HOUR, end * HOUR, [], SESSION_LEVELS, state),
+        tuple(plan(*side, [], SESSION_LEVELS, state) for side in sides if _any(side)),
     )
 
 
@@ -83,66 +88,50 @@ def cut(whole: Core) -> list[Block]:
     return sorted(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Others:
-    """Sessions that the sums of the blocks do not tell all about."""
-
-    held: list[Life]
-    """Within the core, but of a block that its edges cut."""
-    twice: list[Life]
-    """Within the core, and also in what lies beside it."""
-    beside: list[str]
-    """All that have turns beside the core."""
-    beyond: list[str]
-    """Those that have none there, but hours on both sides of the core's edges."""
-
-    @property
-    def keys(self) -> list[str]:
-        """What is to be added up."""
-        return [*self.beside, *self.beyond]
+def held(whole: Core) -> ColumnElement[bool]:
+    """The lives within the core whose block is not."""
+    return and_(_in_cut(whole), li.first >= whole.first, li.last < whole.end)
 
 
-def others(connection: Connection, whole: Core, beside: Sequence[str]) -> Others | None:
-    """``beside`` have turns in the window beyond its core. None where there are too many."""
-    fields = [li[name] for name in Life._fields]
-    partly = (
-        select(*fields)
-        .where(tuple_(li.size, li.block).in_(cut(whole)))
-        .where(li.first < whole.end, li.last >= whole.first)
-        .limit(MANY)
+def crossing(connection: Connection, whole: Core) -> list[str]:
+    """The sessions with hours in the core that are not within it."""
+    query = select(li.session_key).where(
+        _in_cut(whole),
+        li.first < whole.end,
+        li.last >= whole.first,
+        or_(li.first < whole.first, li.last >= whole.end),
     )
-    lives = [Life(*row) for row in connection.execute(partly)]
-    beyond = {life.session_key for life in lives if not whole.holds(life)} - set(beside)
-    if len(lives) == MANY or len(beside) + len(beyond) >= MANY:
-        return None
-    known = select(*fields).where(li.session_key.in_(beside))
-    return Others(
-        held=[life for life in lives if whole.holds(life)],
-        twice=[
-            life for life in (Life(*row) for row in connection.execute(known)) if whole.holds(life)
-        ],
-        beside=sorted(beside),
-        beyond=sorted(beyond),
-    )
+    return list(connection.execute(query.limit(MANY)).scalars())
 
 
-def count(connection: Connection, whole: Core, some: Others) -> int:
-    """The sessions within the core that have no turns beside it."""
-    query = select(func.coalesce(func.sum(b.sessions), 0)).where(within(whole))
-    return int(connection.execute(query).scalar_one()) + len(some.held) - len(some.twice)
+def lives(connection: Connection, whole: Core, sessions: Sequence[str]) -> list[Life]:
+    """Of these sessions, the lives within the core."""
+    query = select(*(li[name] for name in Life._fields)).where(li.session_key.in_(sessions))
+    return [life for life in (Life(*row) for row in connection.execute(query)) if whole.holds(life)]
 
 
-def shares(connection: Connection, whole: Core, some: Others) -> Counter[Share]:
-    """What of each of them was continued."""
-    query = select(b.shares).where(within(whole))
-    found = count_shares(b"".join(connection.execute(query).scalars()))
-    found.update((life.incremental, life.known) for life in some.held)
-    found.subtract((life.incremental, life.known) for life in some.twice)
+def _in_cut(whole: Core) -> ColumnElement[bool]:
+    return tuple_(li.size, li.block).in_(cut(whole))
+
+
+def count(connection: Connection, whole: Core) -> int:
+    """How many sessions lie within the core."""
+    blocks = select(func.coalesce(func.sum(b.sessions), 0)).where(within(whole))
+    others = select(func.count()).select_from(tables.lives).where(held(whole))
+    return int(connection.execute(blocks).scalar_one() + connection.execute(others).scalar_one())
+
+
+def shares(connection: Connection, whole: Core) -> Counter[Share]:
+    """What of each session within the core was continued."""
+    stored = connection.execute(select(b.shares).where(within(whole))).scalars()
+    found = count_shares(b"".join(stored))
+    others = select(li.incremental, li.known).where(held(whole))
+    found.update((part, known) for part, known in connection.execute(others))
     return found
 
 
-def leaders(connection: Connection, whole: Core, some: Others, limit: int) -> list[tuple[int, str]]:
-    """Of these sessions those with the most turns: minus their number, and the key."""
+def leaders(connection: Connection, whole: Core, limit: int) -> list[tuple[int, str]]:
+    """The sessions within the core that have the most turns: minus their number, and the key."""
     # The first sessions are in the first blocks, if both are ordered alike.
     best = (
         select(b.size, b.block, b.most)
@@ -150,19 +139,18 @@ def leaders(connection: Connection, whole: Core, some: Others, limit: int) -> li
         .order_by(b.most.desc(), b.leader)
         .limit(limit)
     )
-    places = connection.execute(best).all()
-    found = list(some.held)
-    if places:
-        least = places[-1].most if len(places) == limit else 0
+    blocks = connection.execute(best).all()
+    least = blocks[-1].most if len(blocks) == limit else 0
+    of_blocks = and_(
+        tuple_(li.size, li.block).in_([(row.size, row.block) for row in blocks]), li.turns >= least
+    )
+    found: list[tuple[int, str]] = []
+    for condition in (of_blocks, held(whole)):
         query = (
-            select(*(li[name] for name in Life._fields))
-            .where(tuple_(li.size, li.block).in_([(row.size, row.block) for row in places]))
-            .where(li.turns >= least)
+            select(-li.turns, li.session_key)
+            .where(condition)
             .order_by(li.turns.desc(), li.session_key)
             .limit(limit)
         )
-        found += [Life(*row) for row in connection.execute(query)]
-    beside = set(some.keys)
-    return sorted(
-        (-life.turns, life.session_key) for life in found if life.session_key not in beside
-    )[:limit]
+        found += [(turns, key) for turns, key in connection.execute(query)]
+    return sorted(found)[:limit]
