@@ -17,6 +17,7 @@ COMMANDS = {
     "export": "export",
     "audit": "audit",
     "backtest": "backtest",
+    "purge": "purge",
     "db": "db",
 }
 """Names, and the modules that hold a command of that name."""
