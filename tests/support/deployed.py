@@ -9,8 +9,6 @@ from __future__ import annotations
 import configparser
 import shlex
 import signal
-import socket
-import ssl
 import subprocess
 import sys
 import time
@@ -18,22 +16,11 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
-import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
-
 from tests.support.children import Process, free_ports
-from tests.support.nginx import (
-    DEPLOY,
-    NAME,
-    START_SECONDS,
-    need_nginx,
-    replaced,
-    start_nginx,
-    write_certificate,
-)
+from tests.support.nginx import DEPLOY, START_SECONDS, Front, front, need_nginx, replaced
 
 TOKEN, GATEWAY_TOKEN = "token-of-the-pages", "token-of-the-gateways"
 
@@ -75,7 +62,8 @@ class Gateway:
     def address(self) -> str:
         return f"127.0.0.1:{self.port}"
 
-    def start(self) -> None:
+    def start(self, **settings: str) -> None:
+        """``settings``: further variables."""
         command, env = unit(self.port, self.folder / "state")
         program, *arguments = command
         own = {
@@ -87,7 +75,7 @@ class Gateway:
         self.process = Process(
             [str(Path(sys.executable).with_name(Path(program).name)), *arguments],
             self.folder / f"{self.name}.log",
-            env={**env, **own},
+            env={**env, **own, **settings},
         )
 
     def wait(self) -> None:
@@ -108,36 +96,25 @@ class Gateway:
             return False
 
     def kill(self) -> None:
+        self.end(signal.SIGKILL)
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         assert self.process is not None
-        self.process.end(signal.SIGKILL)
+        self.process.end(how)
 
 
 @dataclass
 class Deployment:
     folder: Path
-    port: int
-    probe: int
-    """Port on which nginx answers with what it chooses a gateway by."""
     database: str
     provider: Process
     gateways: list[Gateway]
-    nginx: Process
-    trust: ssl.SSLContext
-    headers: dict[str, str] = field(
-        default_factory=lambda: {
-            "authorization": "Bearer sk-test",
-            "x-warmline-token": GATEWAY_TOKEN,
-        }
-    )
+    nginx: Front
 
     @property
-    def url(self) -> str:
-        return f"https://{NAME}:{self.port}"
-
-    def client(self) -> aiohttp.ClientSession:
-        """What clients and browsers are to nginx: they know it by its name."""
-        connector = aiohttp.TCPConnector(resolver=_Here(), ssl=self.trust, limit=0)
-        return aiohttp.ClientSession(connector=connector)
+    def headers(self) -> dict[str, str]:
+        """What every client of the gateways sends."""
+        return {"authorization": "Bearer sk-test", "x-warmline-token": GATEWAY_TOKEN}
 
     def gateway_at(self, address: str) -> Gateway:
         return next(one for one in self.gateways if one.address == address)
@@ -149,27 +126,12 @@ class Deployment:
         self.provider.popen.stdin.flush()
 
 
-class _Here(AbstractResolver):
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        return [
-            ResolveResult(
-                hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0
-            )
-        ]
-
-    async def close(self) -> None:
-        pass
-
-
 @contextmanager
 def deployed(folder: Path, database: str) -> Iterator[Deployment]:
     """``database``: the URL of an empty PostgreSQL ledger."""
-    nginx = need_nginx()
+    need_nginx()
     _write_settings(folder, database)
-    certificate = write_certificate(folder / "tls")
-    port, probe, *own = free_ports(4)
+    own = free_ports(2)
     with ExitStack() as stack:
         provider = Process(
             [sys.executable, "-m", "tests.support.provider_alone"],
@@ -188,14 +150,11 @@ def deployed(folder: Path, database: str) -> Iterator[Deployment]:
         ]
         for one in gateways:
             one.start()
-            assert one.process is not None
-            stack.callback(lambda one=one: one.process.end())
-        front = start_nginx(nginx, folder, port, probe, own)
-        stack.callback(front.end)
+            stack.callback(one.end)
+        nginx = stack.enter_context(front(folder, own))
         for one in gateways:
             one.wait()
-        trust = ssl.create_default_context(cafile=str(certificate))
-        yield Deployment(folder, port, probe, database, provider, gateways, front, trust)
+        yield Deployment(folder, database, provider, gateways, nginx)
 
 
 def _write_settings(folder: Path, database: str) -> None:

@@ -6,22 +6,29 @@ choose one.
 
 from __future__ import annotations
 
+import asyncio
 import datetime as dt
 import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
+import aiohttp
 import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tests.support.children import Process
+from tests.support.children import Process, free_ports
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 NAME = "warmline.example.com"
@@ -47,30 +54,84 @@ def replaced(text: str, changes: dict[str, str]) -> str:
     return text
 
 
-def start_nginx(program: str, folder: Path, port: int, probe: int, own: list[int]) -> Process:
+@dataclass
+class Front:
+    """nginx as clients and browsers see it: by its name, over TLS."""
+
+    folder: Path
+    port: int
+    probe: int
+    """Port on which it answers with what it chooses a gateway by."""
+    process: Process
+    trust: ssl.SSLContext
+
+    @property
+    def url(self) -> str:
+        return f"https://{NAME}:{self.port}"
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """All its connections end with the block, at once."""
+        connector = aiohttp.TCPConnector(resolver=_Here(), ssl=self.trust, limit=0)
+        try:
+            async with aiohttp.ClientSession(
+                connector=connector, connector_owner=False, skip_auto_headers=("accept-encoding",)
+            ) as http:
+                yield http
+        finally:
+            await connector.close(abort_ssl=True)
+            await asyncio.sleep(0)  # in which the sockets are closed
+
+
+class _Here(AbstractResolver):
+    """Every name is this machine's."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0
+            )
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+@contextmanager
+def front(folder: Path, gateways: Sequence[int]) -> Iterator[Front]:
+    """nginx before the gateways at these two ports; files go to ``folder``."""
+    program = need_nginx()
+    certificate = _write_certificate(folder / "tls")
+    port, probe = free_ports(2)
     config = folder / "nginx.conf"
-    config.write_text(nginx_config(folder, port, probe, own))
-    tried = subprocess.run(
-        [program, "-t", "-c", str(config)], capture_output=True, text=True, check=False
-    )
+    config.write_text(nginx_config(folder, port, probe, gateways))
+    command = [program, "-c", str(config)]
+    tried = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
     assert tried.returncode == 0, tried.stderr
-    front = Process(
-        [program, "-c", str(config), "-g", "daemon off;"],
-        folder / "nginx.log",
-        end=signal.SIGTERM,
-    )
+    process = Process([*command, "-g", "daemon off;"], folder / "nginx.log", end=signal.SIGTERM)
+    try:
+        _wait_for(probe, process)
+        trust = ssl.create_default_context(cafile=str(certificate))
+        yield Front(folder, port, probe, process, trust)
+    finally:
+        process.end()
+
+
+def _wait_for(port: int, process: Process) -> None:
     end = time.monotonic() + START_SECONDS
     while True:
         try:
-            socket.create_connection(("127.0.0.1", probe), 1).close()
-            return front
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
         except OSError:
-            assert front.popen.poll() is None, front.log.read_text()
+            assert process.popen.poll() is None, process.log.read_text()
             assert time.monotonic() < end
             time.sleep(0.02)  # another process: nobody tells when it listens
 
 
-def nginx_config(folder: Path, port: int, probe: int, own: list[int]) -> str:
+def nginx_config(folder: Path, port: int, probe: int, own: Sequence[int]) -> str:
     temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};\n"
         for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
@@ -93,7 +154,7 @@ def nginx_config(folder: Path, port: int, probe: int, own: list[int]) -> str:
     )
 
 
-def write_certificate(folder: Path) -> Path:
+def _write_certificate(folder: Path) -> Path:
     """One that signs itself, for nginx's name."""
     folder.mkdir()
     key = ec.generate_private_key(ec.SECP256R1())

@@ -31,6 +31,10 @@ class Way:
     body: Mapping[str, str] = field(default_factory=dict)
     over: str = "sse"
 
+    @property
+    def is_named(self) -> bool:
+        return "authorization" not in self.headers
+
 
 WAYS = (
     Way({"x-warmline-session": "{name}"}),
@@ -61,8 +65,10 @@ class Agent:
         self.way = way
         self.history: list[Json] = []
         self.served_by: list[str] = []
+        self.answering = asyncio.Event()
+        """Set with the first event of the first answer."""
         self._http = http
-        self._url = f"{deployment.url}/v1/responses"
+        self._url = f"{deployment.nginx.url}/v1/responses"
         self._headers = deployment.headers | _named(way.headers, name)
         self._body = {"model": MODEL, "store": False, **_named(way.body, name)}
         self._socket: aiohttp.ClientWebSocketResponse | None = None
@@ -79,27 +85,44 @@ class Agent:
         self.history = given + answer["response"]["output"]
         return answer
 
+    def forget(self) -> None:
+        """What it sends from now on is not what the model has seen."""
+        assert self.history
+        self.history[0] = {"type": "message", "role": "user", "content": "something else"}
+
+    def _note(self, answer: aiohttp.ClientResponse) -> None:
+        """nginx names all gateways that it tried, the one that answered last."""
+        self.served_by.append(answer.headers[SERVED_BY].rpartition(" ")[2])
+
     async def _post(self, given: list[Json]) -> Json:
         body = self._body | {"input": given, "stream": True}
         async with self._http.post(self._url, json=body, headers=self._headers) as answer:
-            self.served_by.append(answer.headers[SERVED_BY])
+            self._note(answer)
             if answer.status != 200:
                 raise TurnLostError(f"{self.name}: {answer.status} {await answer.text()}")
             last: Json = {}
             async for line in answer.content:
                 if line.startswith(b"data:"):
                     last = json.loads(line[5:])
+                    self.answering.set()
             return last
 
     async def _frame(self, given: list[Json]) -> Json:
-        if self._socket is None or self._socket.closed:
+        frame = {"type": "response.create", **self._body, "input": given}
+        if self._socket is not None:
+            try:
+                await self._socket.send_json(frame)
+            except aiohttp.ClientConnectionResetError:
+                self._socket = None  # it was closed since the turn before, and nothing was sent
+        if self._socket is None:
             self._socket = await self._http.ws_connect(
                 self._url, headers=self._headers, max_msg_size=0
             )
-        self.served_by.append(self._socket._response.headers[SERVED_BY])
-        await self._socket.send_json({"type": "response.create", **self._body, "input": given})
+            await self._socket.send_json(frame)
+        self._note(self._socket._response)
         async for message in self._socket:
             event = json.loads(message.data)
+            self.answering.set()
             if event["type"] in TERMINAL:
                 return event
         raise TurnLostError(f"{self.name}: the socket was closed with {self._socket.close_code}")
