@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import items as rules
-from engine.baseline import Baseline, HeldItem, grown, matched
+from engine.baseline import Baseline, HeldItem, digested, grown, matched
 from engine.held import Odd
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
@@ -176,3 +176,27 @@ def test_what_a_body_repeats_is_not_looked_at():
     again = request(["a", said("b"), said("c"), "d", "e"], known_of(asked, held)).items
     later = grown(held, again, [])
     assert (len(later), later.odd, held._made) == (5, held.odd, {})
+
+
+def test_what_is_spelled_as_before_is_not_looked_at():
+    asked, held = answered_twice()
+    assert matched(held, [*asked.items, raw("e")]) == len(held) == 4
+    assert held._made == {}
+    assert matched(held, [*asked.items[:3], raw("e")]) == 3
+    assert [*held._made] == [3]
+
+
+def test_what_a_digest_does_not_say_is_kept_once():
+    held = answered_twice()[1]
+    assert held.condense(b"k")
+    later = grown(held, request(["a", said("b"), said("c", id="m2"), "d", "e"]).items, [])
+    assert later.odd == tuple((n, Odd(None, received=True, sealed=True)) for n in (1, 2))
+
+
+def test_of_nothing_no_digest_is_kept():
+    first = grown((), request([]).items, [])
+    later = grown(first, request(["a"]).items, [])
+    first.give_way(later)
+    assert later.condense(b"k")
+    assert (digested(first), first.told()()) == (None, [])
+    assert (len(digested(later)), later.told()) == (1, None)
