@@ -119,7 +119,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     """Open everything; what ``stack`` is given ends in reverse order."""
     settings, web = service.settings, service.web
     keys, engine = await asyncio.to_thread(_open_ledger, settings)
-    service.keys = keys
+    service.keys = web.keys = keys
     stack.callback(engine.dispose)
 
     def written(rows: list[TurnRow]) -> None:
@@ -219,10 +219,7 @@ class _Recorder:
 def _recorder(
     settings: Settings, keys: Keys, writer: LedgerWriter, samples: frozenset[str]
 ) -> _Recorder:
-    def pseudonym(name: str) -> str:
-        return keys.hmac("name", name)
-
-    return _Recorder(writer, samples, pseudonym if settings.pseudonymize else None)
+    return _Recorder(writer, samples, keys.pseudonym if settings.pseudonymize else None)
 
 
 def _shut(web: Web) -> None:

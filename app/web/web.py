@@ -12,6 +12,7 @@ from starlette.requests import Request
 from app.alerts.service import Alerts
 from app.clock import Clock
 from app.errors import AppError
+from app.keys import Keys
 from app.ledger.filters import Filter, parse
 from app.ledger.probe import NO_ANSWER, Reading
 from app.ledger.rows import iso, to_ms
@@ -45,6 +46,8 @@ class Web:
     writer_state: Callable[[], WriterState] | None = field(default=None)
     reading: Callable[[], Reading] | None = None
     """What the probe of the ledger knows; None where nothing probes it."""
+    keys: Keys | None = None
+    """The ledger's, from the service's start on."""
     alerts: Alerts | None = None
     """At work between the service's start and its end."""
     settings: Settings | None = None
@@ -57,6 +60,13 @@ class Web:
             raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
         self._refuse_silence()
         return self.engine
+
+    @property
+    def pseudonym(self) -> Callable[[str], str]:
+        """What stands for a name that a client chose, as with the setting ``pseudonymize``."""
+        if self.keys is None:
+            raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
+        return self.keys.pseudonym
 
     @property
     def silent(self) -> bool:

@@ -97,6 +97,7 @@ def open_site(
         telemetry=telemetry,
         engine=engine,
         writer_state=writer.state,
+        keys=Keys(b"k" * 32),
     )
 
     config = folder / "warmline.toml"

@@ -1,0 +1,57 @@
+"""What both databases have to write is in ``test_exporting``."""
+
+import pytest
+from hypothesis import given
+from sqlalchemy import Engine, event
+
+from app.ledger import exporting_sqlite
+from app.ledger.exporting_sqlite import csv_lines
+from app.ledger.filters import Filter
+from app.ledger.queries import selection, snapshot
+from app.ledger.rows import COLUMNS
+from app.ledger.writer import write_rows
+from tests.support.ledger import everything, filters
+from tests.support.rows import make_row
+
+pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+
+
+def statements(engine: Engine, rows) -> list[str]:
+    """What is asked of the database for an export of these rows, after its beginning."""
+    write_rows(engine, rows)
+    asked = []
+    with snapshot(engine) as connection:
+        event.listen(connection, "before_cursor_execute", lambda *args: asked.append(args[2]))
+        list(csv_lines(connection, everything(), ("session", "ttft_ms", "cost_usd"), raw=False))
+    return asked
+
+
+def test_ordinary_rows_are_read_once(engine: Engine):
+    rows = [make_row(session=text, ttft_ms=0.001) for text in ("a", '"', "a,b", "=1", "\r\n", "")]
+    assert 1 == len(statements(engine, rows))
+
+
+def test_a_row_whose_cells_cannot_be_told_apart_is_read_again(engine: Engine):
+    assert 3 == len(
+        statements(engine, [make_row(), make_row(session="\x1f"), make_row(ttft_ms=1 / 3)])
+    )
+
+
+def test_one_printf_takes_no_more_values_than_every_sqlite_allows(engine: Engine):
+    with snapshot(engine) as connection:
+        compiled = str(
+            selection(
+                everything(),
+                exporting_sqlite._joined([exporting_sqlite._cell(name) for name in COLUMNS]),
+            ).compile(connection)
+        )
+    assert 2 == compiled.count("printf(") - compiled.count("rtrim(rtrim(printf(")
+
+
+@given(view=filters())
+def test_no_filter_makes_sqlite_collect_the_rows_to_sort_them(holding, view: Filter):
+    with holding([]).connect() as connection:
+        query = selection(view, exporting_sqlite.c.turn_id)
+        compiled = query.compile(connection, compile_kwargs={"literal_binds": True})
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {compiled}").all()
+    assert not [step for step in plan if "TEMP B-TREE" in step[-1]], plan
