@@ -33,6 +33,7 @@ from tests.support.sessions_of_agents import (
     by_session,
     make_agents,
     take_turns,
+    written,
 )
 from tests.support.stack import ALWAYS
 
@@ -55,13 +56,6 @@ def engine(deployment: Deployment) -> Iterator[Engine]:
     opened = open_engine(deployment.database)
     yield opened
     opened.dispose()
-
-
-async def written(engine: Engine, count: int) -> None:
-    """Wait until the ledger has so many rows: they are written by other processes."""
-    async with asyncio.timeout(30):
-        while len(await asyncio.to_thread(all_rows, engine)) < count:
-            await asyncio.sleep(0.05)
 
 
 async def test_each_session_stays_on_its_gateway_and_is_continued_however_it_is_named(

@@ -71,7 +71,7 @@ class Agent:
         self._url = f"{deployment.nginx.url}/v1/responses"
         self._headers = deployment.headers | _named(way.headers, name)
         self._body = {"model": MODEL, "store": False, **_named(way.body, name)}
-        self._socket: aiohttp.ClientWebSocketResponse | None = None
+        self._line: Line | None = None
 
     async def turn(self, text: str = "go on") -> Json:
         """Raises ``TurnLostError`` where it was not answered; the history is unchanged then."""
@@ -109,23 +109,38 @@ class Agent:
 
     async def _frame(self, given: list[Json]) -> Json:
         frame = {"type": "response.create", **self._body, "input": given}
-        if self._socket is not None:
-            try:
-                await self._socket.send_json(frame)
-            except aiohttp.ClientConnectionResetError:
-                self._socket = None  # it was closed since the turn before, and nothing was sent
-        if self._socket is None:
-            self._socket = await self._http.ws_connect(
-                self._url, headers=self._headers, max_msg_size=0
-            )
-            await self._socket.send_json(frame)
-        self._note(self._socket._response)
-        async for message in self._socket:
-            event = json.loads(message.data)
+        if self._line is None or not await self._line.send(frame):
+            made = await self._http.ws_connect(self._url, headers=self._headers, max_msg_size=0)
+            self._line = Line(made)
+            await self._line.send(frame)
+        self._note(self._line.socket._response)
+        while (event := await self._line.events.get()) is not None:
             self.answering.set()
             if event["type"] in TERMINAL:
                 return event
-        raise TurnLostError(f"{self.name}: the socket was closed with {self._socket.close_code}")
+        raise TurnLostError(f"{self.name}: closed with {self._line.socket.close_code}")
+
+
+class Line:
+    """A WebSocket that is read all the time, as pings want it. None: it has ended."""
+
+    def __init__(self, socket: aiohttp.ClientWebSocketResponse) -> None:
+        self.socket = socket
+        self.events: asyncio.Queue[Json | None] = asyncio.Queue()
+        self._reading = asyncio.create_task(self._read())
+
+    async def _read(self) -> None:
+        async for message in self.socket:
+            self.events.put_nowait(json.loads(message.data))
+        self.events.put_nowait(None)
+
+    async def send(self, frame: Json) -> bool:
+        """False where it was closed since the turn before: nothing was sent then."""
+        try:
+            await self.socket.send_json(frame)
+        except aiohttp.ClientConnectionResetError:
+            return False
+        return True
 
 
 def _named(given: Mapping[str, str], name: str) -> dict[str, str]:
@@ -166,6 +181,13 @@ def by_session(rows: Sequence[TurnRow]) -> dict[str, list[tuple[str | None, str 
 
 def all_rows(engine: Engine) -> list[TurnRow]:
     return [row for _, row in queries.after(engine, 0, limit=1_000_000)]
+
+
+async def written(engine: Engine, count: int) -> None:
+    """Wait until the ledger has so many rows: they are written by other processes."""
+    async with asyncio.timeout(60):
+        while await asyncio.to_thread(queries.count, engine, ALWAYS) < count:
+            await asyncio.sleep(0.05)
 
 
 def audited(engine: Engine) -> tuple[audit.Result, list[audit.Finding]]:
