@@ -61,6 +61,8 @@ _LIMITS = {
     "changed_fields": NAMES_LIMIT * (3 * TEXT_LIMIT + 1),
     "price_note": PATH_LIMIT,
 }
+_DEPTH = 8
+"""Levels of evidence; ours has four."""
 _BIG = frozenset({"bytes_total", "bytes_sent"})
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -185,10 +187,19 @@ def evidence_of(name: str, text: str) -> str:
     """Evidence as the text of a JSON object, which stays as it is."""
     text = text_of(name, text)
     try:
-        _object(text)
+        found = _object(text)
     except (msgspec.DecodeError, RecursionError):
         raise BadCell(name, "is no JSON object") from None
+    if _deeper(found, _DEPTH):
+        raise BadCell(name, "is nested too deeply")
     return text
+
+
+def _deeper(value: Any, levels: int) -> bool:
+    if not isinstance(value, dict | list):
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels == 0 or any(_deeper(part, levels - 1) for part in inner)
 
 
 Value = Callable[[str, Any], Any]

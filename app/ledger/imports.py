@@ -109,7 +109,8 @@ def take(
     with engine.execution_options(**WRITES).begin() as connection:
         counts, wanted = _sifted(connection, rows, again=again)
         if wanted:
-            taken = set(_put_keys(connection, list(wanted), import_id))
+            # In one order: two imports of the same rows must not wait for each other in a circle.
+            taken = set(_put_keys(connection, sorted(wanted), import_id))
             mine = [
                 replace(row, import_id=import_id) for key, row in wanted.items() if key in taken
             ]

@@ -118,6 +118,26 @@ rows = st.fixed_dictionaries(
 ).map(_row)
 """Any row that a ledger may hold, over a good day, with figures that agree."""
 
+_splice = st.tuples(
+    st.integers(0, 4_000),
+    st.integers(0, 60),
+    st.sampled_from([b"", b'"', b"\n", b"\r\n", b",", b"\x00", b"\xff", b"-1", b"{", b"}", b"'="]),
+)
+
+
+def torn(data: bytes) -> st.SearchStrategy[bytes]:
+    """A file of which some places were cut out, or hold something else."""
+
+    def splice(changes: list[tuple[int, int, bytes]]) -> bytes:
+        changed = data
+        for place, gone, new in changes:
+            at = place % len(data)
+            changed = changed[:at] + new + changed[at + gone :]
+        return changed
+
+    return st.lists(_splice, min_size=1, max_size=4).map(splice)
+
+
 ALL = Filter(start=0, end=START_MS + 365 * 24 * HOUR)
 
 

@@ -8,8 +8,8 @@ from app.importers.importer import NotReadable, Remark, Skipped
 from app.importers.lines import Line
 from app.importers.own_csv import read as read_csv
 from app.importers.own_row import REQUIRED
-from app.ledger.rows import COLUMNS
-from tests.support.importing import as_csv, read, rows
+from app.ledger.rows import COLUMNS, TurnRow
+from tests.support.importing import as_csv, read, rows, torn
 from tests.support.rows import make_row
 
 
@@ -115,3 +115,13 @@ def test_a_line_that_is_too_long_is_told_also_within_a_quote():
 def test_a_last_line_that_is_being_written_is_left_for_the_next_time(length: int):
     found = read(read_csv, HEADER + b"\r\n" + LINE + LINE[:length])
     assert [GOOD, Skipped(3, "has no end: the file was cut, or is being written")] == found
+
+
+@settings(max_examples=60)
+@given(torn(HEADER + b"\r\n" + LINE * 4))
+def test_whatever_has_become_of_a_file_it_is_read_or_told(data: bytes):
+    try:
+        found = read(read_csv, data)
+    except NotReadable:
+        return
+    assert all(isinstance(item, TurnRow | Skipped | Remark) for item in found)

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from app.importers.importer import Remark, Skipped
 from app.importers.own_jsonl import read as read_jsonl
 from app.importers.own_row import REQUIRED
-from app.ledger.rows import COLUMNS
-from tests.support.importing import as_jsonl, read, rows
+from app.ledger.rows import COLUMNS, TurnRow
+from tests.support.importing import as_jsonl, read, rows, torn
 from tests.support.rows import make_row
 
 
@@ -70,3 +70,10 @@ def test_a_bad_line_is_told_without_its_content_and_the_others_go_on(bad: bytes,
 def test_a_last_line_that_is_being_written_is_left_for_the_next_time():
     assert [GOOD, Skipped(2, "ends within its record")] == read(read_jsonl, LINE + LINE[:50])
     assert [GOOD, GOOD] == read(read_jsonl, LINE + LINE.strip())
+
+
+@settings(max_examples=60)
+@given(torn(LINE * 4))
+def test_whatever_has_become_of_a_file_it_is_read_or_told(data: bytes):
+    found = read(read_jsonl, data)
+    assert all(isinstance(item, TurnRow | Skipped | Remark) for item in found)

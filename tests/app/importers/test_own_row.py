@@ -102,6 +102,8 @@ def test_a_good_value_is_taken_as_it_is(of, name: str, value, expected):
         (text_of, "model", ["m"]),
         (evidence_of, "evidence", "[1]"),
         (evidence_of, "evidence", "{"),
+        (evidence_of, "evidence", '{"a":' + "[" * 9 + "]" * 9 + "}"),
+        (evidence_of, "evidence", '{"a":' * 999 + "1" + "}" * 999),
     ],
 )
 def test_a_bad_value_is_refused_and_not_told(of, name: str, value):

@@ -29,7 +29,7 @@ def original(row):
     return replace(row, import_id=None)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.lists(importing.rows, min_size=1, max_size=4), st.sampled_from(sorted(FORMS)), edges())
 def test_what_was_exported_makes_an_equal_ledger(holding, tmp_path_factory, found, form, cuts):
     engine = holding(found)
@@ -47,7 +47,7 @@ def test_what_was_exported_makes_an_equal_ledger(holding, tmp_path_factory, foun
     assert figures == (found_whole(engine, ALL), found_series(engine, ALL, cuts))
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(
     st.lists(rollups.rows, max_size=8, unique_by=lambda row: row.turn_id),
     st.lists(rollups.rows, min_size=1, max_size=8, unique_by=lambda row: row.turn_id),
@@ -74,7 +74,7 @@ def _that_adds_up(row):
     )
 
 
-@settings(max_examples=8)
+@settings(max_examples=6)
 @given(st.integers(0, 6), st.sampled_from(sorted(FORMS)))
 def test_interrupted_anywhere_and_run_again_it_is_the_same_ledger(
     holding, tmp_path_factory, after, form

@@ -35,7 +35,7 @@ def tenants_named(engine: Engine) -> set[str]:
         return set(connection.execute(select(tables.keys.c.tenant)).scalars()) - {"*"}
 
 
-@settings(max_examples=10)
+@settings(max_examples=8)
 @given(
     st.lists(rows, max_size=10, unique_by=lambda row: row.turn_id),
     st.sampled_from(["a", "b", "B", "é"]),
