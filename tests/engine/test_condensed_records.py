@@ -46,6 +46,7 @@ def test_what_is_frozen_is_told_by_its_place():
 
 def test_a_kind_that_has_a_number_keeps_it_when_there_are_no_more():
     many = table(*({"type": f"t{n}"} for n in range(300)), {"type": "t7"}, {"type": "t298"})
+    assert ["t254", "unknown"] == [many[n].kind for n in (254, 255)]
     assert ["t7", "unknown"] == [many[n].kind for n in (300, 301)]
 
 
