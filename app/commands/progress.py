@@ -50,10 +50,13 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextlib.contextmanager
-def count(output: str, length: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, where somebody looks and the output goes elsewhere."""
+def count(output: str, length: Callable[[], int]) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, where somebody looks and the output goes elsewhere.
+
+    It takes how much is done so far. ``length`` is asked for only where the bar is seen.
+    """
     if output == "-" or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=length, label="Writing", file=sys.stderr) as shown:
-        yield shown.update
+    with click.progressbar(length=length(), label="Writing", file=sys.stderr) as shown:
+        yield lambda done: shown.update(done - shown.pos)

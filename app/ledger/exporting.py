@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from sqlalchemy import Connection, Engine
@@ -37,6 +37,9 @@ class Wanted:
     """CSV: a byte order mark first."""
     pseudonym: Callable[[str], str] | None = None
     """What names that clients chose are replaced with."""
+
+    def with_names_as(self, pseudonym: Callable[[str], str]) -> Wanted:
+        return replace(self, pseudonym=pseudonym)
 
 
 def export(
