@@ -208,6 +208,16 @@ def test_an_expected_echo_that_names_a_key_twice_proves_nothing():
     assert item.difference(Raw(text[:-1] + b', "status": {"a": 1, "a": 1}}')) == ()
 
 
+@pytest.mark.parametrize("part", ['{"a":1,"a":1}', '[{"a":1,"a":1}]', '[[{"b":{"a":1,"a":1}}]]'])
+@pytest.mark.parametrize("received", [True, False])
+def test_a_key_that_stands_twice_inside_proves_nothing_in_another_order(part, received):
+    item = HeldItem(Raw(b'{"x":%s,"y":1}' % part.encode()), received=received)
+    assert item.difference(Raw(b'{"y":1,"x":%s}' % part.encode())) == ()
+    once = part.replace('"a":1,"a":1', '"a":1')
+    item = HeldItem(Raw(b'{"x":%s,"y":1}' % once.encode()), received=received)
+    assert item.difference(Raw(b'{"y":1,"x":%s}' % once.encode())) is None
+
+
 def output(text, meta):
     return raw(
         {"type": "function_call_output", "call_id": "c", "output": {"t": text, "_meta": meta}}
