@@ -15,7 +15,7 @@ import anyio
 from fastapi import APIRouter, Request
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
-from starlette.types import Message, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from app.errors import AppError, BadParameterError
 from app.ledger import csv_export, queries
@@ -134,18 +134,21 @@ class _Download(StreamingResponse):
         pieces = _with_first(first, parts)
         super().__init__(_in_threads(packed(pieces) if gzip else pieces), headers=headers)
 
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._closed()
+            with anyio.CancelScope(shield=True):
+                await run_in_threadpool(self._parts.close)
+
     async def stream_response(self, send: Send) -> None:
         async def in_time(message: Message) -> None:
             with anyio.fail_after(self._bounds.patience):
                 await send(message)
 
-        try:
-            with anyio.fail_after(self._bounds.whole):
-                await super().stream_response(in_time)
-        finally:
-            self._closed()
-            with anyio.CancelScope(shield=True):
-                await run_in_threadpool(self._parts.close)
+        with anyio.fail_after(self._bounds.whole):
+            await super().stream_response(in_time)
 
 
 def _headers(view: Filter, form: Form) -> dict[str, str]:
