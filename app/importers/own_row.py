@@ -81,7 +81,8 @@ class BadCell(Exception):
 
 def missing_columns(names: Iterable[str]) -> list[str]:
     """The required columns that are not among these."""
-    return [name for name in REQUIRED if name not in set(names)]
+    given = frozenset(names)
+    return [name for name in REQUIRED if name not in given]
 
 
 def row_of(values: Mapping[str, Any]) -> TurnRow:

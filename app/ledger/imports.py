@@ -23,7 +23,6 @@ from hashlib import blake2b
 from typing import Any
 
 from sqlalchemy import Connection, Engine, delete, func, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.errors import AppError
 from app.ledger import store
@@ -197,7 +196,7 @@ def undo(
 
 def bury(connection: Connection, turn_ids: Sequence[str]) -> None:
     """Leave keys of rows that are purged, whoever wrote them: no import brings them back."""
-    _upsert_keys(connection, [key_of(turn_id) for turn_id in turn_ids], None, only_purged=False)
+    _upsert_keys(connection, sorted({key_of(turn_id) for turn_id in turn_ids}), None)
 
 
 def tenants_known(engine: Engine, tenants: Sequence[str]) -> set[str]:
@@ -248,24 +247,24 @@ def _sifted(
     return counts, wanted
 
 
-def _put_keys(connection: Connection, keys: list[bytes], import_id: str) -> list[bytes]:
+def _put_keys(connection: Connection, keys: Sequence[bytes], import_id: str) -> list[bytes]:
     """Those of the keys that nobody has; a purged row's belongs to whoever takes it again."""
-    return _upsert_keys(connection, keys, import_id, only_purged=True)
+    return _upsert_keys(connection, keys, import_id, "WHERE import_keys.import_id IS NULL")
 
 
 def _upsert_keys(
-    connection: Connection, keys: Sequence[bytes], import_id: str | None, *, only_purged: bool
+    connection: Connection, keys: Sequence[bytes], import_id: str | None, where: str = ""
 ) -> list[bytes]:
+    """Give keys to an import, or to nobody; those that are there only ``where`` that holds."""
     if not keys:
         return []
-    make = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
-    statement = make(import_keys).values([{"key": key, "import_id": import_id} for key in keys])
-    found = connection.execute(
-        statement.on_conflict_do_update(
-            index_elements=["key"],
-            set_={"import_id": statement.excluded.import_id},
-            where=k.import_id.is_(None) if only_purged else None,
-        ).returning(k.key)
+    # As the driver takes it: to make it anew for each batch would cost more than to run it.
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    marks = ", ".join([f"({mark}, {mark})"] * len(keys))
+    found = connection.exec_driver_sql(
+        f"INSERT INTO import_keys (key, import_id) VALUES {marks} "  # noqa: S608  (our own)
+        f"ON CONFLICT (key) DO UPDATE SET import_id = excluded.import_id {where} RETURNING key",
+        tuple(value for key in keys for value in (key, import_id)),
     )
     return [bytes(key) for key in found.scalars()]
 

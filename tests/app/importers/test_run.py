@@ -1,4 +1,5 @@
 import gzip
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -103,6 +104,19 @@ def test_interrupted_anywhere_and_run_again_it_is_the_same_ledger(
     assert rows == [original(row) for row in stored(engine)]
     figures = found_whole(engine, ALL)
     assert figures == found_whole(holding(rows), ALL)
+
+
+def test_two_imports_at_once_take_each_row_once(engine: Engine, tmp_path: Path, monkeypatch):
+    """In orders that would have each wait for the other, if keys were taken as they come."""
+    monkeypatch.setattr(runs, "BATCH", 5)
+    rows = [make_row(turn_id=f"t{n:02}", started_at=START_MS + n) for n in range(40)]
+    (tmp_path / "a").write_bytes(as_csv(rows))
+    (tmp_path / "b").write_bytes(as_jsonl(rows[::-1]))
+    with ThreadPoolExecutor(2) as pool:
+        reports = list(pool.map(lambda name: imported(engine, tmp_path / name), "ab"))
+    assert 40 == sum(report.counts.new for report in reports) == turns_in(engine)
+    assert 40 == sum(report.counts.known for report in reports)
+    assert found_whole(engine, ALL) == rollups.expected_whole(rows, ALL)
 
 
 @on_sqlite
