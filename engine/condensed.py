@@ -123,8 +123,7 @@ class Condensed:
 
     def digest(self, raw: Raw) -> bytes:
         """The digest that an item with these bytes has here."""
-        data = memoryview(raw)
-        return hashlib.blake2b(data, key=self._key, digest_size=16, person=b"item").digest()
+        return hashlib.blake2b(raw, key=self._key, digest_size=16, person=b"item").digest()
 
     def is_same(self, index: int, now: Sequence[Raw]) -> bool:
         """Whether the request has, in this place, the bytes whose digest was taken."""

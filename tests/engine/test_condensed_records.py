@@ -1,5 +1,6 @@
 """What a record keeps of an item, rule by rule."""
 
+import hashlib
 import struct
 
 import pytest
@@ -73,7 +74,7 @@ def test_a_record_weighs_its_bytes_and_a_kind_its_name():
     empty, one, more, other = (
         table(*[USER] * n, *[OUTPUT] * m).size for n, m in ((0, 0), (1, 0), (3, 0), (1, 1))
     )
-    assert empty > 0
+    assert empty > other - one
     assert more - one == 2 * 22
     assert one - empty == other - one > 22
 
@@ -103,6 +104,15 @@ def test_the_digest_of_a_requests_item_is_worked_out_once(monkeypatch):
     assert [kept.digest_at(index, now) == kept[index].digest for index in (0, 1)] == [True, False]
     monkeypatch.undo()
     assert kept.digest_at(1, [raw("a"), raw("b")]) == kept[1].digest
+
+
+def test_a_digest_says_nothing_to_those_who_have_not_the_key_or_have_it_for_something_else():
+    def plain(key):
+        return hashlib.blake2b(b'"a"', key=key, digest_size=16).digest()
+
+    mine, other = (Condensed(key).digest(raw("a")) for key in (KEY, b"other"))
+    assert len({mine, other, plain(KEY), plain(b"")}) == 4
+    assert table("a")[0].digest == mine
 
 
 def test_bytes_of_another_length_are_not_digested(monkeypatch):

@@ -218,6 +218,25 @@ def test_a_key_that_stands_twice_inside_proves_nothing_in_another_order(part, re
     assert item.difference(Raw(b'{"y":1,"x":%s}' % once.encode())) is None
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("id", '"r"', None), ("id", "null", ("encrypted_content",)), ("id", '""', ("encrypted_content",)),
+     ("encrypted_content", '"e"', None), ("encrypted_content", "null", ("encrypted_content",)),
+     ("encrypted_content", '""', ("encrypted_content",))],
+)  # fmt: skip
+@pytest.mark.parametrize("received", [True, False])
+def test_reasoning_that_nothing_identifies_is_not_the_same_in_another_order(
+    name, value, expected, received
+):
+    item = HeldItem(
+        Raw(b'{"type":"reasoning","summary":[],"%s":%s}' % (name.encode(), value.encode())),
+        received=received,
+    )
+    now = Raw(b'{"%s":%s,"summary":[],"type":"reasoning"}' % (name.encode(), value.encode()))
+    assert item.difference(now) == expected
+    assert item.difference(item.held) is None
+
+
 def output(text, meta):
     return raw(
         {"type": "function_call_output", "call_id": "c", "output": {"t": text, "_meta": meta}}
