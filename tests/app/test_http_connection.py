@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 import uvicorn
 
-from app.http_connection import NOTICE, HeadWithBody, HttpConnection
+from app.http_connection import BODY, NOTICE, HeadWithBody, HttpConnection
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
@@ -169,3 +169,96 @@ def test_a_transport_that_waits_for_no_head_sends_what_it_is_given():
     answers.write(b"HTTP/1.1 200 OK\r\n\r\n")
     answers.close()
     assert ([b"HTTP/1.1 200 OK\r\n\r\n"], True) == (transport.written, answers.is_closing())
+
+
+def post(size: int, *, chunked: bool = False) -> bytes:
+    length = b"transfer-encoding: chunked" if chunked else b"content-length: %d" % size
+    return b"POST / HTTP/1.1\r\nhost: x\r\n" + length + b"\r\n\r\n"
+
+
+class Reader:
+    """An application that reads bodies of up to ten bytes, and what it got."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes | str | None] = []
+        self.reading = asyncio.Event()
+
+    async def __call__(self, scope, receive, send) -> None:
+        self.reading.set()
+        try:
+            self.got.append(await scope["extensions"][BODY](receive, 10))
+        except OverflowError:
+            self.got.append("too large")
+        await send(START)
+        await send(body(b"ab"))
+
+
+@pytest.mark.parametrize("pieces", [[b"0123456789"], [b"01", b"2345", b"6789"], [b"", b"012", b""]])
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_is_had_as_a_whole_however_it_comes(pieces, chunked):
+    whole = b"".join(pieces)
+    app = Reader()
+    async with client(app) as one:
+        one.say(post(len(whole), chunked=chunked))
+        for piece in pieces:
+            await asyncio.sleep(0)
+            if piece:
+                one.say(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        one.say(b"0\r\n\r\n" if chunked else b"")
+        await one.answered()
+        assert ([whole], False) == (app.got, one.transport.paused)
+
+
+async def test_a_large_body_does_not_stop_its_connection():
+    got = []
+
+    async def app(scope, receive, send):
+        got.append(await scope["extensions"][BODY](receive, 1 << 20))
+
+    async with client(app) as one:
+        one.say(post(300_000))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            one.say(bytes(100_000))
+            await asyncio.sleep(0)
+            assert not one.transport.paused
+        await one.answered()
+    assert [bytes(300_000)] == got
+
+
+@pytest.mark.parametrize("pieces", [[b"0" * 11], [b"0" * 5, b"0" * 6]])
+async def test_a_body_beyond_the_limit_is_told_and_the_rest_of_it_waits(pieces):
+    app = Reader()
+    async with client(app) as one:
+        one.say(post(20))
+        for piece in pieces:
+            await asyncio.sleep(0)
+            one.say(piece)
+        await one.answered()
+        assert ["too large"] == app.got
+
+
+@pytest.mark.parametrize("came", [b"", b"1"])
+async def test_a_client_that_leaves_within_its_body_has_none(came):
+    app = Reader()
+    one = Client(app)
+    one.say(post(3) + came)
+    await app.reading.wait()
+    one.protocol.connection_lost(None)
+    await one.answered()
+    assert [None] == app.got
+
+
+async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
+    got = []
+
+    async def app(scope, receive, send):
+        whole = scope.get("extensions", {}).get(BODY)
+        got.append(await whole(receive, 9) if whole else (await receive())["body"])
+        await send(START)
+        await send(body(b"ab"))
+
+    async with client(app) as one:
+        one.say(post(1) + b"1" + post(1) + b"2")
+        await one.answered()
+    assert [b"1", b"2"] == got
