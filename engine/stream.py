@@ -18,6 +18,7 @@ from engine.model import Usage, UsageState
 
 _MISSING = Raw(b"")
 _DELTA = re.compile(rb'\{"type": ?"(response\.[a-z_.]+\.delta)"')
+_CREATED = b'{"type":"response.created",'
 is_delta = _DELTA.match
 """Whether an event of a response is a delta, by its first bytes. Where output was seen before, it
 can tell a fold nothing new."""
@@ -210,6 +211,8 @@ class Fold:
 
 def ended_response(data: bytes) -> str | None:
     """The id of the response that this event ends; None if it ends none, or names none."""
+    if data.startswith(_CREATED):
+        return None
     try:
         head = _head.decode(data)
     except (msgspec.MsgspecError, RecursionError):

@@ -95,7 +95,7 @@ async def relay(answer: Answer, departure: Departure, send: Send) -> None:
         async for batch in batches:
             if not departure.gone:
                 more = not answer.is_over()
-                await _send_piece(send, b"".join(map(sse.encode, batch)), departure, more=more)
+                await _send_piece(send, sse.encode(batch), departure, more=more)
     if not departure.gone and more:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
