@@ -1,30 +1,32 @@
-"""CSV out of SQLite: the rows as text that its own ``printf`` joined.
+"""CSV out of SQLite: the cells of each row as text that its own ``printf`` joined.
 
-A cell separator is put between the cells that no ordinary text holds. Where a row has another
-number of them than it should, the row is read anew by its number, value by value: a text held one,
-or a number has digits that SQLite would not write as Python does, and says so with one too many.
+Between cells stands a separator that ordinary text does not hold. Where a row has another number of
+them than it should, a text held one, and the row is read anew by its number, value by value.
+Numbers with a fraction come as they are: SQLite writes fewer digits than they have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from itertools import groupby
+from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, case, cast, func, literal_column, null, select
-from sqlalchemy import Text as SqlText
+from sqlalchemy import ColumnElement, Connection, case, func, literal_column, null, select
 
 from app.ledger.csv_export import write_csv
 from app.ledger.exporting_lines import has_odd_cell, in_parts, line_writer
 from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.queries import selection
-from app.ledger.rows import BOOL_COLUMNS, DECIMAL_COLUMNS, FLOAT_COLUMNS, TIME_COLUMNS
+from app.ledger.rows import BOOL_COLUMNS, DECIMAL_COLUMNS, FLOAT_COLUMNS, TIME_COLUMNS, money
 
 c = turns.c
 SEPARATOR = "\x1f"
-_MARK = literal_column("char(31)", SqlText)
-_ARGUMENTS = 50
+ARGUMENTS = 50
 """How many values one ``printf`` takes; SQLite's bound may be 100."""
 ROWS = 1_000
+_FRACTIONS = FLOAT_COLUMNS | DECIMAL_COLUMNS
 _Record = tuple[int, str]
 
 
@@ -58,35 +60,41 @@ def csv_lines(
         _header, found = write_csv([[tuple(values.one())]], columns=columns, raw=raw)
         return found
 
-    query = selection(view, c.id, _joined([_cell(name) for name in columns]))
+    query = selection(view, c.id, *joined(columns))
     with connection.execute(query) as result:
         for records in result.partitions(ROWS):
-            yield len(records), in_parts([tuple(record) for record in records], ready, exact)
+            texts = [(number, SEPARATOR.join(map(_text, parts))) for number, *parts in records]
+            yield len(records), in_parts(texts, ready, exact)
 
 
-def _joined(cells: Sequence[ColumnElement[str]]) -> ColumnElement[str]:
-    parts = [cells[at : at + _ARGUMENTS] for at in range(0, len(cells), _ARGUMENTS)]
-    # An unknown value is nothing to printf, where || would make the whole row unknown.
-    joined = [func.printf(SEPARATOR.join(["%s"] * len(part)), *part) for part in parts]
-    whole: ColumnElement[str] = joined[0]
-    for part in joined[1:]:
-        whole = whole.concat(_MARK).concat(part)
-    return whole
+def joined(columns: Sequence[str]) -> list[ColumnElement[Any]]:
+    """The columns in few expressions: neighbours in one text, fractions alone."""
+    found: list[ColumnElement[Any]] = []
+    for are_fractions, names in groupby(columns, _FRACTIONS.__contains__):
+        cells = [_cell(name) for name in names]
+        if are_fractions:
+            found += cells
+            continue
+        for at in range(0, len(cells), ARGUMENTS):
+            some = cells[at : at + ARGUMENTS]
+            # An unknown value is nothing to printf, where || would make the whole text unknown.
+            found.append(func.printf(SEPARATOR.join(["%s"] * len(some)), *some))
+    return found
 
 
-def _cell(name: str) -> ColumnElement[str]:
+def _text(part: str | float | Decimal | None) -> str:
+    if part is None:
+        return ""
+    if isinstance(part, str):
+        return part
+    return money(part) if isinstance(part, Decimal) else repr(part)
+
+
+def _cell(name: str) -> ColumnElement[Any]:
     """A column as ``csv_export`` writes it, its guard aside."""
     column = c[name]
     if name in TIME_COLUMNS:
         return func.strftime("%Y-%m-%dT%H:%M:%fZ", column / literal_column("1000.0"), "unixepoch")
     if name in BOOL_COLUMNS:
         return case((column.is_(None), null()), (column, "true"), else_="false")
-    if name in FLOAT_COLUMNS:
-        # Fifteen digits are all that SQLite writes; these numbers have fewer.
-        short = (func.round(column, 3) == column) & (func.abs(column) < literal_column("1e9"))
-        return case((column.is_(None), null()), (short, cast(column, SqlText)), else_=_MARK)
-    if name in DECIMAL_COLUMNS:
-        short = (func.round(column, 9) == column) & (func.abs(column) < literal_column("1e6"))
-        digits = func.rtrim(func.rtrim(func.printf("%.9f", column), "0"), ".")
-        return case((column.is_(None), null()), (short, digits), else_=_MARK)
     return column

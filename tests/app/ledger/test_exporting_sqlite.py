@@ -1,19 +1,21 @@
 """What both databases have to write is in ``test_exporting``."""
 
+from decimal import Decimal
+
 import pytest
 from hypothesis import given
 from sqlalchemy import Engine, event
 
 from app.ledger import exporting_sqlite
-from app.ledger.exporting_sqlite import csv_lines
+from app.ledger.exporting_sqlite import csv_lines, joined
 from app.ledger.filters import Filter
 from app.ledger.queries import selection, snapshot
-from app.ledger.rows import COLUMNS
+from app.ledger.rows import COLUMNS, INT_COLUMNS, TEXT_COLUMNS
 from app.ledger.writer import write_rows
 from tests.support.ledger import everything, filters
 from tests.support.rows import make_row
 
-pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+on_sqlite = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
 
 
 def statements(engine: Engine, rows) -> list[str]:
@@ -26,28 +28,28 @@ def statements(engine: Engine, rows) -> list[str]:
     return asked
 
 
+@on_sqlite
 def test_ordinary_rows_are_read_once(engine: Engine):
-    rows = [make_row(session=text, ttft_ms=0.001) for text in ("a", '"', "a,b", "=1", "\r\n", "")]
+    rows = [
+        make_row(session=text, ttft_ms=1 / 3, cost_usd=Decimal(3))
+        for text in ("a", '"', "a,b", "=1", "\r\n", "")
+    ]
     assert 1 == len(statements(engine, rows))
 
 
+@on_sqlite
 def test_a_row_whose_cells_cannot_be_told_apart_is_read_again(engine: Engine):
-    assert 3 == len(
-        statements(engine, [make_row(), make_row(session="\x1f"), make_row(ttft_ms=1 / 3)])
-    )
+    assert 2 == len(statements(engine, [make_row(), make_row(session="\x1f")]))
 
 
-def test_one_printf_takes_no_more_values_than_every_sqlite_allows(engine: Engine):
-    with snapshot(engine) as connection:
-        compiled = str(
-            selection(
-                everything(),
-                exporting_sqlite._joined([exporting_sqlite._cell(name) for name in COLUMNS]),
-            ).compile(connection)
-        )
-    assert 2 == compiled.count("printf(") - compiled.count("rtrim(rtrim(printf(")
+def test_one_printf_takes_no_more_values_than_every_sqlite_allows():
+    texts = [name for name in COLUMNS if name in TEXT_COLUMNS | INT_COLUMNS]
+    assert len(texts) > 50
+    assert [51, len(texts) - 49] == [len(part.clauses) for part in joined(texts)]
+    assert 1 == len(joined(texts[:50]))
 
 
+@on_sqlite
 @given(view=filters())
 def test_no_filter_makes_sqlite_collect_the_rows_to_sort_them(holding, view: Filter):
     with holding([]).connect() as connection:
