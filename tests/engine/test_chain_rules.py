@@ -114,6 +114,19 @@ def test_an_anchor_is_proven_if_the_body_repeats_all_that_its_own_body_held():
     assert one.is_proven(named)
 
 
+def test_a_body_of_one_item_is_proven_as_well():
+    one = anchor("x", answer=["z"])
+    assert one.is_proven(request("x", "y", bodies=known([one])).items)
+
+
+def test_an_anchor_is_matched_under_the_policy_of_its_upstream():
+    gave = {"type": "function_call_output", "call_id": "c", "output": {"a": 1}}
+    one = anchor(gave)
+    now = request({**gave, "output": {"a": 1, "_meta": 2}}).items
+    assert [0, 1] == [one.matched(now, freeze) for freeze in ((), ("_meta",))]
+    assert one.matched(now) == 0
+
+
 def test_of_an_empty_body_nothing_is_proven_and_of_an_opaque_one_nothing_has_to_be():
     empty, opaque = anchor(answer=["z"]), anchor("x")
     opaque.items = ()

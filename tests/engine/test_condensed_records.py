@@ -106,6 +106,11 @@ def test_the_digest_of_a_requests_item_is_worked_out_once(monkeypatch):
     assert kept.digest_at(1, [raw("a"), raw("b")]) == kept[1].digest
 
 
+def test_items_are_repeated_up_to_the_first_other_one_or_as_many_as_were_asked_for():
+    kept, now = table("a", "b", "c"), [raw("a"), raw("b"), raw("d")]
+    assert [0, 1, 2, 2] == [kept.repeated(now, upto) for upto in range(4)]
+
+
 def test_a_digest_says_nothing_to_those_who_have_not_the_key_or_have_it_for_something_else():
     def plain(key):
         return hashlib.blake2b(b'"a"', key=key, digest_size=16).digest()
