@@ -107,7 +107,6 @@ def test_interrupted_anywhere_and_run_again_it_is_the_same_ledger(
 
 
 def test_two_imports_at_once_take_each_row_once(engine: Engine, tmp_path: Path, monkeypatch):
-    """In orders that would have each wait for the other, if keys were taken as they come."""
     monkeypatch.setattr(runs, "BATCH", 5)
     rows = [make_row(turn_id=f"t{n:02}", started_at=START_MS + n) for n in range(40)]
     (tmp_path / "a").write_bytes(as_csv(rows))
@@ -142,6 +141,31 @@ def test_a_folder_is_one_import_and_names_no_directory(engine: Engine, tmp_path:
         found.rows_new,
     )
     assert {"abcd"} == {row.import_id for row in stored(engine)}
+
+
+@on_sqlite
+@pytest.mark.parametrize("form", sorted(FORMS))
+def test_a_file_that_has_grown_or_was_cut_is_read_as_if_for_the_first_time(
+    engine: Engine, tmp_path: Path, form
+):
+    rows = [make_row(turn_id=f"t{n}") for n in range(6)]
+    whole, path = FORMS[form](rows), tmp_path / "x"
+    for length in (len(whole) - 40, len(whole), len(FORMS[form](rows[:2])), len(whole)):
+        path.write_bytes(whole[:length])
+        imported(engine, path)
+    assert rows == [original(row) for row in stored(engine)]
+
+
+@on_sqlite
+def test_a_file_that_lies_in_two_places_counts_once_and_the_longer_one_whole(
+    engine: Engine, tmp_path: Path
+):
+    rows = [make_row(turn_id=f"t{n}") for n in range(4)]
+    for name, found in (("archive", rows[:3]), ("live", rows)):
+        (tmp_path / "f" / name).mkdir(parents=True)
+        (tmp_path / "f" / name / "x.jsonl").write_bytes(as_jsonl(found))
+    counts = imported(engine, tmp_path / "f").counts
+    assert (4, 3, rows) == (counts.new, counts.known, [original(row) for row in stored(engine)])
 
 
 @on_sqlite
