@@ -8,13 +8,15 @@ instant, and once for ``--outage`` seconds.
 
 Every turn whose end a client saw has to be in the ledger exactly once, every other one that had
 begun exactly once, and the figures of the rollups have to be those of the rows. Exits 1 otherwise.
-``--seed`` repeats the moments that were drawn, though not what the machine made of them.
+Each run takes the next seed and adds its figures to a state file; ``--seed`` repeats the moments
+that were drawn, though not what the machine made of them, and adds nothing.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import random
 import signal
 import sys
@@ -32,6 +34,7 @@ from tests.support.killing import Clients, Killable, free_port, verdict
 from tests.support.provider import provider
 from tests.support.service import settings
 
+STATE = Path(__file__).resolve().parents[1] / ".cache" / "kills.json"
 MOMENTS = {"load": 5, "start": 3, "line": 3, "segment": 3, "removal": 1, "commit": 4, "idle": 1}
 """How often each is drawn."""
 _NTH = {"line": 80, "segment": 8, "removal": 2, "commit": 12}
@@ -106,6 +109,7 @@ class Run:
         )
         self.clients = Clients(self.service)
         self.faults: list[str] = []
+        self.figures = {"kills": 0}
 
     async def kills(self, count: int, seed: int) -> None:
         killer = Killer(self.service, self.clients, random.Random(f"{self.backend} {seed}"))
@@ -117,6 +121,7 @@ class Run:
                     print(f"  {killer.kills.total()} kills, {self.clients.count} turns", flush=True)
         await self.service.start()
         await self.service.end()
+        self.figures["kills"] += killer.kills.total()
         moments = ", ".join(f"{name} {n}" for name, n in killer.kills.most_common())
         print(
             f"{self.backend}: {killer.kills.total()} kills in {time.monotonic() - began:.0f} s: {moments}; "
@@ -134,6 +139,13 @@ class Run:
             f"{found.in_flight} in flight, {found.counted} in rollups",
             flush=True,
         )
+        self.figures |= {
+            "answered": clients.count,
+            "rows": found.rows,
+            "in flight": found.in_flight,
+            "missing": len(found.missing) + len(found.unknown),
+            "double": len(found.double),
+        }
         if not found.is_sound:
             self.faults.append(f"{self.backend}: {found}")
         if any(self.turns.iterdir()):
@@ -146,14 +158,14 @@ class Run:
         await self.service.start()
         broken = clients.broken
         async with aiohttp.ClientSession() as http, clients.running(4, sockets=2):
-            usual = await self._served(http, min(seconds, 20))
+            usual = await self._served(min(seconds, 20))
             for _ in range(RESTARTS):
                 await asyncio.sleep(chance.uniform(0, 0.5))
                 await asyncio.to_thread(server.stop, chance.choice((signal.SIGQUIT, signal.SIGINT)))
                 await asyncio.to_thread(server.start)
             await self._settled(http)
             await asyncio.to_thread(server.stop)
-            meanwhile = await self._served(http, seconds)
+            meanwhile = await self._served(seconds)
             status, told = await self.service.readiness(http)
             await asyncio.to_thread(server.start)
             began = time.monotonic()
@@ -168,11 +180,14 @@ class Run:
         await self.service.end()
         self.tell()
 
-    async def _served(self, http: aiohttp.ClientSession, seconds: float) -> str:
-        count, self.clients.slowest = self.clients.count, 0.0
+    async def _served(self, seconds: float) -> str:
+        self.clients.times.clear()
         await asyncio.sleep(seconds)
-        rate = (self.clients.count - count) / seconds
-        return f"{rate:.0f} turns a second, the slowest {self.clients.slowest:.2f} s"
+        times = sorted(self.clients.times)
+        assert times, "no turn was answered"
+        half, most = times[len(times) // 2], times[len(times) * 95 // 100]
+        rate = len(times) / seconds
+        return f"{rate:.0f} turns a second, half within {half:.2f} s, 95 % within {most:.2f} s"
 
     async def _settled(self, http: aiohttp.ClientSession) -> None:
         """Wait until the service can write again and hardly anything waits."""
@@ -184,8 +199,7 @@ class Run:
                 await asyncio.sleep(0.05)
 
 
-async def run(backend: str, kills: int, outage: float, seed: int) -> list[str]:
-    """The faults that were found."""
+async def run(backend: str, kills: int, outage: float, seed: int) -> Run:
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="warmline-kills-")))
         database = stack.enter_context(fresh(backend, folder))
@@ -195,22 +209,39 @@ async def run(backend: str, kills: int, outage: float, seed: int) -> list[str]:
             await one.kills(kills, seed)
         if outage and backend == "postgresql":
             await one.outages(outage, seed)
-        return one.faults
+        return one
+
+
+def add(path: Path, seed: int, runs: list[Run]) -> None:
+    """Add a run's figures to those of all runs, and tell them."""
+    totals = Counter(json.loads(path.read_text()) if path.is_file() else {})
+    for one in runs:
+        totals.update({f"{one.backend}, {name}": n for name, n in one.figures.items()})
+    totals["next seed"] = seed + 1
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(totals, indent=1))
+    print("in all: " + "; ".join(f"{name} {n}" for name, n in totals.items()))
+
+
+def next_seed(path: Path) -> int:
+    return int(json.loads(path.read_text())["next seed"]) if path.is_file() else 1
 
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--kills", type=int, default=200, help="on each database")
     options.add_argument("--outage", type=float, default=60.0, help="seconds without PostgreSQL")
-    options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--state", type=Path, default=STATE, help="where the totals are kept")
+    options.add_argument("--seed", type=int, help="draw these moments again")
     options.add_argument("--database", choices=("sqlite", "postgresql"), help="only this one")
     given = options.parse_args()
+    seed = next_seed(given.state) if given.seed is None else given.seed
+    print(f"kills, seed {seed}")
     backends = (given.database,) if given.database else ("sqlite", "postgresql")
-    faults = [
-        fault
-        for backend in backends
-        for fault in asyncio.run(run(backend, given.kills, given.outage, given.seed))
-    ]
+    runs = [asyncio.run(run(one, given.kills, given.outage, seed)) for one in backends]
+    if given.seed is None:
+        add(given.state, seed, runs)
+    faults = [fault for one in runs for fault in one.faults]
     for fault in faults:
         print(fault)
     return 1 if faults else 0

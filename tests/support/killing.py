@@ -171,8 +171,8 @@ class Clients:
     """Requests, whether or not they reached the service."""
     broken: int = 0
     """Turns that did not end well, and requests that found nobody."""
-    slowest: float = 0.0
-    """The longest turn that was answered, in seconds."""
+    times: list[float] = field(default_factory=list)
+    """How long turns took that were answered, in seconds."""
     _progress: asyncio.Event = field(default_factory=asyncio.Event)
     _going_on: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -269,7 +269,7 @@ class Clients:
 
     def _ended(self, began: float, *, well: bool) -> None:
         if well:
-            self.slowest = max(self.slowest, time.monotonic() - began)
+            self.times.append(time.monotonic() - began)
         else:
             self.broken += 1
         self._progress.set()

@@ -1,4 +1,4 @@
-"""The writer while a real SQLite file is full."""
+"""The writer while a real SQLite file is full, or has been pruned meanwhile."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -9,10 +9,13 @@ from sqlalchemy import Engine, event, func, select
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
+from app.ledger.retention import prune
+from app.ledger.rollups.contribution import DAY, LEVELS
+from app.ledger.rollups.tables import RollupCell
 from app.ledger.writer import LedgerWriter
 from tests.support.clock import ManualClock
 from tests.support.heard import Heard, hearing
-from tests.support.rows import make_row
+from tests.support.rows import START_MS, make_row
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +107,22 @@ def test_more_rows_than_memory_may_hold_are_recovered_in_their_order(
     assert [row.turn_id for row in rows] == found
     assert writer.close()
     assert [] == list((tmp_path / "turns").iterdir())
+
+
+def test_rows_of_a_time_that_retention_has_deleted_meanwhile_are_counted_and_go_with_the_next(
+    engine: Engine, tmp_path: Path
+):
+    """Nobody knows whether they were ever written: the figures of a turn are not thrown away."""
+    first = Journal(tmp_path / "turns")
+    first.end(make_row(started_at=START_MS - 5 * DAY))
+    first.close()
+    keep = {"row_days": 2, "rollup_days": 30}
+    prune(engine, START_MS, **keep)
+    writer = LedgerWriter(engine, ManualClock(), journal=Journal(tmp_path / "turns"))
+    assert writer.flush()
+    assert (1, 1) == (writer.written, writer.state().journal.recovered)
+    assert 1 == prune(engine, START_MS, **keep).rows
+    assert writer.close()
+    with engine.connect() as connection:
+        finest = (RollupCell.detail == 1) & (RollupCell.level == LEVELS[0])
+        assert 1 == connection.execute(select(func.sum(RollupCell.turns)).where(finest)).scalar()
