@@ -41,8 +41,14 @@ def test_what_the_model_made_is_told_by_kind_or_by_having_been_received():
     ]
 
 
+def test_what_is_sealed_or_frozen_was_not_made_by_the_model_for_that():
+    kept = table(Entry(raw(USER), False, True, True), Entry(raw(USER), False, True))
+    assert ([], [False] * 2) == (kept.made(), [record.model_made for record in records(kept)])
+
+
 def test_what_is_frozen_is_told_by_its_place():
-    assert [1, 2] == table("x", *[Entry(raw("x"), False, True, True)] * 2, "x").frozen()
+    frozen, others = Entry(raw("x"), False, True, True), [Entry(raw("x"), True, True), "x"]
+    assert [0, 3] == table(frozen, *others, frozen, *others).frozen()
 
 
 def test_a_kind_that_has_a_number_keeps_it_when_there_are_no_more():
