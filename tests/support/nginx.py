@@ -33,7 +33,7 @@ from tests.support.children import Process, free_ports
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 NAME = "warmline.example.com"
 SERVED_BY = "x-test-gateway"
-START_SECONDS = 60.0
+START_SECONDS = 120.0
 
 
 def need_nginx() -> str:
