@@ -55,7 +55,7 @@ def command(
             click.confirm("Delete it?", abort=True)
         with bar("Deleting") as progress:
             done = purging.purge(engine, target, progress)
-        click.echo(f"{done.rows:,} rows deleted." + _alerts(done.alerts))
+        click.echo(f"{_number(done.rows, 'row')} deleted.{_alerts(done.alerts)}")
         if not done.scrubbed:
             click.echo(
                 "Traces may be left in the database's file, which others keep in use. "
@@ -77,7 +77,7 @@ def _found(found: Found) -> list[str]:
     lines = []
     if found.first_at is not None and found.last_at is not None:
         lines.append(
-            f"{found.rows:,} rows in {_number(found.sessions, 'session')} of "
+            f"{_number(found.rows, 'row')} in {_number(found.sessions, 'session')} of "
             f"{_number(found.tenants, 'tenant')}, {iso(found.first_at)} to {iso(found.last_at)}."
         )
     if found.summed:

@@ -29,7 +29,7 @@ def text(report: Report) -> list[str]:
     lines += _reasons(report)
     if report.ignored:
         passed = _number(report.ignored, "file")
-        lines.append(f"{passed} of a format that this version cannot import were passed over.")
+        lines.append(f"Passed over: {passed} of formats that this version cannot import.")
     if report.strangers:
         tenants = _number(report.strangers, "tenant")
         lines.append(

@@ -53,7 +53,7 @@ def test_it_deletes_what_was_before_a_time():
     result = purge(
         "--tenant", "t", "--before", "2027-01-15T09:01", "--tz", "Europe/Berlin", "--yes"
     )
-    assert "1 rows deleted.\n" == result.output.splitlines(keepends=True)[-1]
+    assert "1 row deleted.\n" == result.output.splitlines(keepends=True)[-1]
     assert 2 == held()
     assert "is not a time" in purge("--tenant", "t", "--before", "once").output
 
