@@ -7,7 +7,7 @@ Numbers with a fraction come as they are: SQLite writes fewer digits than they h
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from decimal import Decimal
 from itertools import groupby
 from typing import Any
@@ -26,8 +26,8 @@ SEPARATOR = "\x1f"
 ARGUMENTS = 50
 """How many values one ``printf`` takes; SQLite's bound may be 100."""
 ROWS = 1_000
-_FRACTIONS = FLOAT_COLUMNS | DECIMAL_COLUMNS
 _Record = tuple[int, str]
+_Form = Callable[[Sequence[Any]], Sequence[str]]
 
 
 def csv_lines(
@@ -60,34 +60,52 @@ def csv_lines(
         _header, found = write_csv([[tuple(values.one())]], columns=columns, raw=raw)
         return found
 
-    query = selection(view, c.id, *joined(columns))
-    with connection.execute(query) as result:
-        for records in result.partitions(ROWS):
-            texts = [(number, SEPARATOR.join(map(_text, parts))) for number, *parts in records]
-            yield len(records), in_parts(texts, ready, exact)
+    parts, forms = joined(columns)
+    with connection.execute(selection(view, c.id, *parts)) as result:
+        cursor: Any = result.cursor  # the driver's own: its plain tuples are enough
+        while rows := cursor.fetchmany(ROWS):
+            numbers, *values = zip(*rows, strict=True)
+            shown = [form(some) for form, some in zip(forms, values, strict=True)]
+            texts = map(SEPARATOR.join, zip(*shown, strict=True))
+            yield len(rows), in_parts(list(zip(numbers, texts, strict=True)), ready, exact)
 
 
-def joined(columns: Sequence[str]) -> list[ColumnElement[Any]]:
-    """The columns in few expressions: neighbours in one text, fractions alone."""
+def joined(columns: Sequence[str]) -> tuple[list[ColumnElement[Any]], list[_Form]]:
+    """The columns in few expressions, neighbours in one text and fractions alone; and what makes
+    text of the values of each."""
     found: list[ColumnElement[Any]] = []
-    for are_fractions, names in groupby(columns, _FRACTIONS.__contains__):
+    forms: list[_Form] = []
+    for kind, group in groupby(columns, _kind):
+        names = list(group)
         cells = [_cell(name) for name in names]
-        if are_fractions:
+        if kind is not _as_it_is:
             found += cells
+            forms += [kind] * len(cells)
             continue
         for at in range(0, len(cells), ARGUMENTS):
             some = cells[at : at + ARGUMENTS]
             # An unknown value is nothing to printf, where || would make the whole text unknown.
             found.append(func.printf(SEPARATOR.join(["%s"] * len(some)), *some))
-    return found
+            forms.append(kind)
+    return found, forms
 
 
-def _text(part: str | float | Decimal | None) -> str:
-    if part is None:
-        return ""
-    if isinstance(part, str):
-        return part
-    return money(part) if isinstance(part, Decimal) else repr(part)
+def _kind(name: str) -> _Form:
+    if name in FLOAT_COLUMNS:
+        return _floats
+    return _decimals if name in DECIMAL_COLUMNS else _as_it_is
+
+
+def _as_it_is(values: Sequence[Any]) -> Sequence[str]:
+    return values
+
+
+def _floats(values: Sequence[Any]) -> Sequence[str]:
+    return ["" if value is None else repr(value) for value in values]
+
+
+def _decimals(values: Sequence[Any]) -> Sequence[str]:
+    return ["" if value is None else money(Decimal(str(value))) for value in values]
 
 
 def _cell(name: str) -> ColumnElement[Any]:
