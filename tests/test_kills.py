@@ -5,7 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.ledger.database import prepare
+from app.ledger.database import open_engine
+from app.ledger.models import Base
 from app.ledger.writer import write_rows
 from tests.kills import add, next_seed
 from tests.support.killing import verdict
@@ -17,7 +18,8 @@ LOST = make_row(turn_id="b", status="error", error_code="process_ended", respons
 
 def judged(tmp_path, rows, *, answered=(), begun=(), responses=(), uncounted=False):
     database = str(tmp_path / "ledger.sqlite3")
-    engine = prepare(database)
+    engine = open_engine(database)
+    Base.metadata.create_all(engine)
     write_rows(engine, rows)
     if uncounted:
         with engine.begin() as connection:
