@@ -179,6 +179,6 @@ def _is_made(kind: str) -> bool:
 def _kind(raw: Raw) -> str:
     try:
         head = _head.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return items.kind(None)
     return items.kind({"type": head.type, "role": head.role})

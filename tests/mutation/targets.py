@@ -63,4 +63,5 @@ TARGETS = (
             "_oddities", "digested", "proven", "matched",
         ),
     ),
+    Target("engine/condensed.py", _tests("test_condensed_records.py", "test_held.py")),
 )  # fmt: skip
