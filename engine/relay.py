@@ -26,6 +26,10 @@ from engine.wires import HttpWire, Wire
 _MOST_AT_ONCE = 64 * 1024
 """Bytes of events that are handed out together, at most one event more."""
 
+_SMALL = 64 * 1024
+"""Bytes of a request whose turn is concluded in no time. The first event of the answer to a larger
+one is handed out before what came with it, which takes its time."""
+
 
 class Relay:
     """One for all turns: what it knows of each is in the turn."""
@@ -168,7 +172,7 @@ class _Relayed:
 
     def __init__(self, relay: Relay, turn: Turn, wire: Wire, held_back: list[Event]) -> None:
         self._relay, self._turn, self._wire = relay, turn, wire
-        self._ahead = held_back  # at once: what came with it takes its time
+        self._ahead = held_back
         self._rest: AsyncGenerator[Event, None] | None = None
         self._is_over = False
 
@@ -178,9 +182,15 @@ class _Relayed:
 
     async def begin(self) -> None:
         """Wait for the first events."""
+        turn = self._turn
         if not self._ahead:
             self._ahead = await anext(self, [])
-        elif self._turn.fold.terminal is not None:
+            return
+        if turn.fold.terminal is None and turn.bytes_sent < _SMALL:
+            event = self._wire.take()
+            if event is not None:
+                self._ahead += self._relay.batch(turn, self._wire, event)
+        if turn.fold.terminal is not None:
             await self._end()
 
     def __aiter__(self) -> _Relayed:

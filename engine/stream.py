@@ -322,13 +322,13 @@ def read_usage(value: Any) -> Usage:
             _details(value.get("output_tokens_details")).get("reasoning_tokens")
         ),
         total_tokens=_count(value.get("total_tokens")),
+        state=UsageState.REPORTED,
     )
-    state = UsageState.REPORTED
     if usage.input_tokens is None and usage.output_tokens is None:
-        state = UsageState.MISSING
-    elif _contradicts_itself(usage):
-        state = UsageState.INCONSISTENT
-    return dataclasses.replace(usage, state=state)
+        return dataclasses.replace(usage, state=UsageState.MISSING)
+    if _contradicts_itself(usage):
+        return dataclasses.replace(usage, state=UsageState.INCONSISTENT)
+    return usage
 
 
 def _details(value: Any) -> dict[str, Any]:

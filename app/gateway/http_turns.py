@@ -35,6 +35,13 @@ INTERNAL = Refusal(
     500, "internal_error", "Warmline failed on this request. Its log tells where; send it again."
 )
 
+_STREAM: RawHeaders = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # an nginx in front passes events at once
+]
+_JSON: RawHeaders = [(b"content-type", b"application/json")]
+
 
 async def serve(
     context: Context, target: Target, scope: Scope, receive: Receive, send: Send
@@ -109,17 +116,11 @@ async def _send_piece(send: Send, piece: bytes, departure: Departure, *, more: b
 
 def answer_headers(answer: Answer) -> RawHeaders:
     """The upstream's headers, with those that the client needs to read the answer."""
+    marks = turn_headers(answer.turn_id, answer.mode, answer.reason)
+    if answer.streamed and not answer.headers:  # nearly all: a WebSocket's answers have none
+        return _STREAM + marks
     kept = headers.returned(answer.headers)
     names = {name for name, _ in kept}
-    extra: list[tuple[str, str]] = []
-    if answer.streamed:
-        if "content-type" not in names:
-            extra.append(("content-type", "text/event-stream; charset=utf-8"))
-        if "cache-control" not in names:
-            extra.append(("cache-control", "no-cache"))
-        if "x-accel-buffering" not in names:
-            extra.append(("x-accel-buffering", "no"))  # an nginx in front passes events at once
-    elif "content-type" not in names:
-        extra.append(("content-type", "application/json"))
-    marks = turn_headers(answer.turn_id, answer.mode, answer.reason)
-    return headers.encode((*kept, *extra)) + marks
+    wanted = _STREAM if answer.streamed else _JSON
+    missing = [(name, value) for name, value in wanted if name.decode() not in names]
+    return headers.encode(kept) + missing + marks
