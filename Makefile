@@ -61,9 +61,11 @@ fix: $(READY) ## Repair style and format as far as ruff can
 	$(BIN)/ruff format .
 
 SECONDS ?= 60
+KILLS ?= 200
 
-soak: $(READY) ## Random conversations against the oracle: SECONDS=60 [JOBS=2] [FRESH=1] [SEED=17]
+soak: $(READY) ## Random conversations against the oracle, then kills on each database: SECONDS=60 KILLS=200 [JOBS=2] [FRESH=1] [SEED=17]
 	$(BIN)/python -m tests.soak --seconds $(SECONDS) $(if $(JOBS),--jobs $(JOBS)) $(if $(FRESH),--fresh) $(if $(SEED),--seed $(SEED))
+	$(if $(SEED),,$(BIN)/python -m tests.kills --kills $(KILLS))
 
 mutants: $(READY) ## Faults put into the engine, each of which a test has to notice: [FILES=engine/items.py] [FRESH=1]
 	PYTHONHASHSEED=0 $(BIN)/python -m tests.mutation --jobs $(JOBS) $(if $(FRESH),--fresh) $(FILES)

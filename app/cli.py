@@ -13,9 +13,11 @@ from app.version import VERSION
 COMMANDS = {
     "serve": "serve",
     "demo": "demo",
+    "import": "importing",
     "export": "export",
     "audit": "audit",
     "backtest": "backtest",
+    "purge": "purge",
     "db": "db",
 }
 """Names, and the modules that hold a command of that name."""

@@ -53,6 +53,10 @@ class Keys:
         """``derive`` as 32 hex digits."""
         return self.derive(purpose, *parts).hex()[:HASH_LENGTH]
 
+    def pseudonym(self, name: str) -> str:
+        """What stands for a name that a client chose, where names are not to be shown."""
+        return self.hmac("name", name)
+
     @property
     def fingerprint(self) -> str:
         """Tells whether two processes hold the same secret, without telling the secret."""

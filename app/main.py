@@ -28,6 +28,7 @@ from app.ledger.announcing import Announcer
 from app.ledger.facts import to_begun, to_row
 from app.ledger.journal.journal import Journal
 from app.ledger.listening import Listener
+from app.ledger.probe import Probe
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.paths import STATIC
@@ -105,7 +106,8 @@ def _service(settings: Settings, clock: Clock) -> Service:
         settings=settings,
     )
     web.telemetry.watch_writer(lambda: web.writer_state and web.writer_state())
-    web.telemetry.watch_alerts(lambda: () if web.alerts is None else web.alerts.figures())
+    web.telemetry.watch_alerts(web.firing)
+    web.telemetry.watch_reading(lambda: web.reading and web.reading())
     service = Service(settings, clock, web)
     web.telemetry.watch_continuation(
         lambda: () if service.gateway is None else service.gateway.figures()
@@ -117,7 +119,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     """Open everything; what ``stack`` is given ends in reverse order."""
     settings, web = service.settings, service.web
     keys, engine = await asyncio.to_thread(_open_ledger, settings)
-    service.keys = keys
+    service.keys = web.keys = keys
     stack.callback(engine.dispose)
 
     def written(rows: list[TurnRow]) -> None:
@@ -138,7 +140,10 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_SECONDS)
     if engine.dialect.name == "postgresql":
         _listen(web.hub, engine, announcer, stack)
-    web.engine, web.writer_state = engine, writer.state
+    probe = Probe(engine, service.clock)
+    stack.callback(probe.close)
+    probe.start()
+    web.engine, web.writer_state, web.reading = engine, writer.state, probe.state
     alerts = Alerts(engine, settings, keys, service.clock, on_attempt=web.telemetry.delivered)
     stack.push_async_callback(alerts.aclose)
     await alerts.start()
@@ -214,15 +219,12 @@ class _Recorder:
 def _recorder(
     settings: Settings, keys: Keys, writer: LedgerWriter, samples: frozenset[str]
 ) -> _Recorder:
-    def pseudonym(name: str) -> str:
-        return keys.hmac("name", name)
-
-    return _Recorder(writer, samples, pseudonym if settings.pseudonymize else None)
+    return _Recorder(writer, samples, keys.pseudonym if settings.pseudonymize else None)
 
 
 def _shut(web: Web) -> None:
     web.hub.close()
-    web.engine, web.writer_state, web.alerts = None, None, None
+    web.engine, web.writer_state, web.reading, web.alerts = None, None, None, None
 
 
 def _refuse_new(service: Service) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import uvicorn
 
 from app.errors import AppError
+from app.http_connection import HttpConnection
 from app.settings import Settings
 
 DRAIN_SECONDS = 10
@@ -32,7 +33,7 @@ def configure(app: Any, settings: Settings) -> uvicorn.Config:
         app,
         host=settings.host,
         port=settings.port,
-        http="httptools",
+        http=HttpConnection,
         ws="websockets-sansio",
         ws_max_size=settings.max_body_bytes,
         ws_per_message_deflate=False,

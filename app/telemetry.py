@@ -17,6 +17,7 @@ from prometheus_client.registry import Collector
 
 from app.ledger.conditions import SUCCEEDED, cache_class_of
 from app.ledger.journal.journal import JournalState
+from app.ledger.probe import Reading
 from app.ledger.rows import TurnRow
 from app.ledger.writer import WriterState
 from app.tasks import describe
@@ -145,6 +146,10 @@ class Telemetry:
     def watch_writer(self, state: Callable[[], WriterState | None]) -> None:
         """Show the ledger writer's own counters with each scrape; None while there is no writer."""
         self.registry.register(_WriterCollector(state))
+
+    def watch_reading(self, state: Callable[[], Reading | None]) -> None:
+        """Show with each scrape whether the ledger can be read; None while nothing probes it."""
+        self.registry.register(_ReadingCollector(state))
 
     def watch_alerts(self, figures: Callable[[], Iterable[tuple[str, str, str, int]]]) -> None:
         """Show the alerts with each scrape: rule, severity, state, groups in that state."""
@@ -291,7 +296,25 @@ class _WriterCollector(Collector):
             ),
         ):
             yield CounterMetricFamily(name, text, value=value)
-        yield GaugeMetricFamily("warmline_ledger_queued_rows", "Rows that wait.", state.queued)
+        for name, text, gauge in (
+            ("warmline_ledger_queued_rows", "Rows that wait.", state.queued),
+            (
+                "warmline_ledger_rows_on_disk",
+                "Of those that wait, rows in the journal only.",
+                state.on_disk,
+            ),
+            (
+                "warmline_ledger_retrying",
+                "1 while the database does not take rows, which are tried again.",
+                int(state.retrying),
+            ),
+            (
+                "warmline_ledger_waiting_since_seconds",
+                "Unix time since when rows wait and none is written; 0 where none waits.",
+                (state.waiting_since or 0) / 1000,
+            ),
+        ):
+            yield GaugeMetricFamily(name, text, gauge)
         if state.journal is not None:
             yield from _journal(state.journal)
 
@@ -308,6 +331,18 @@ def _journal(state: JournalState) -> Iterator[Metric]:
     ):
         yield CounterMetricFamily(name, text, value=value)
     yield GaugeMetricFamily("warmline_journal_bytes", "Size of the journal.", state.bytes)
+
+
+class _ReadingCollector(Collector):
+    def __init__(self, state: Callable[[], Reading | None]) -> None:
+        self._state = state
+
+    def collect(self) -> Iterator[Metric]:
+        state = self._state()
+        if state is not None:
+            yield GaugeMetricFamily(
+                "warmline_ledger_readable", "1 while the ledger can be read.", int(state.readable)
+            )
 
 
 class _AlertsCollector(Collector):

@@ -104,7 +104,7 @@ def _key_of(item: HeldItem, freeze: Keys) -> bytes:
 
 
 def _is_long(raw: Raw) -> bool:
-    return len(memoryview(raw)) > _LONGEST
+    return len(raw) > _LONGEST
 
 
 def _digest(raw: Raw, freeze: Keys) -> bytes:

@@ -6,8 +6,9 @@ digests stay (``engine.condensed``, where the rule stands by which those prove).
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import ne
+from operator import itemgetter, ne
 from typing import overload
 from weakref import ReferenceType, ref
 
@@ -143,7 +144,7 @@ class Baseline(Sequence[HeldItem]):
         """Bytes of the client's spelling of all items, without what stands between them."""
         table = digested(self)
         ahead = 0 if table is None else table.length
-        return ahead + sum(len(memoryview(raw)) for raw in self.echoes(len(table or ())))
+        return ahead + sum(len(raw) for raw in self.echoes(len(table or ())))
 
     @property
     def size(self) -> int:
@@ -160,8 +161,7 @@ class Baseline(Sequence[HeldItem]):
     def _weighed(self) -> int:
         total = _AROUND + sum(_weight_of(item) for item in self.more)
         total += sum(
-            _PER_ODD + (0 if odd.held is None else _PER_RAW + len(memoryview(odd.held)))
-            for _, odd in self.odd
+            _PER_ODD + (0 if odd.held is None else _PER_RAW + len(odd.held)) for _, odd in self.odd
         )
         if self.condensed is not None:
             total += self.condensed.size
@@ -241,7 +241,7 @@ def _weight_of(item: HeldItem) -> int:
 
 def weight_of_fields(fields: Mapping[str, Raw]) -> int:
     """Bytes in memory of fields that were copied out of a body."""
-    return sum(_PER_FIELD + len(name) + len(memoryview(raw)) for name, raw in fields.items())
+    return sum(_PER_FIELD + len(name) + len(raw) for name, raw in fields.items())
 
 
 def grown(known: Sequence[HeldItem], now: Sequence[Raw], outputs: Iterable[Raw]) -> Baseline:
@@ -278,10 +278,9 @@ def _grown(
 
 def _oddities(known: Sequence[HeldItem], now: Sequence[Raw]) -> tuple[tuple[int, Odd], ...]:
     first = proven(known, now)
-    # Those of the items that were looked at are worked out anew.
     odd = known.odd if isinstance(known, Baseline) else ()
-    if first < (odd[-1][0] + 1 if odd else 0):
-        odd = tuple(entry for entry in odd if entry[0] < first)
+    # Those of the items that were looked at are worked out anew.
+    odd = odd[: bisect_left(odd, first, key=itemgetter(0))]
     if (table := digested(known)) is not None:
         odd = tuple((index, Odd(None, *marks)) for index, *marks in table.marks(now))
         first = len(table)

@@ -93,7 +93,7 @@ class Condensed:
             if code is None:
                 code = kinds.setdefault(kind, len(kinds)) if len(kinds) < _KINDS else 0
             flags = received * _RECEIVED | sealed * _SEALED | frozen * _FROZEN
-            length = min(len(memoryview(echo)), _LONGEST)
+            length = min(len(echo), _LONGEST)
             records += pack(self.digest(echo), code, flags, length)
         return Condensed(self._key, tuple(kinds), bytes(records))
 
@@ -123,13 +123,12 @@ class Condensed:
 
     def digest(self, raw: Raw) -> bytes:
         """The digest that an item with these bytes has here."""
-        data = memoryview(raw)
-        return hashlib.blake2b(data, key=self._key, digest_size=16, person=b"item").digest()
+        return hashlib.blake2b(raw, key=self._key, digest_size=16, person=b"item").digest()
 
     def is_same(self, index: int, now: Sequence[Raw]) -> bool:
         """Whether the request has, in this place, the bytes whose digest was taken."""
         digest, _, _, length = _RECORD.unpack_from(self._records, index * BYTES_PER_ITEM)
-        if min(len(memoryview(now[index])), _LONGEST) != length:
+        if min(len(now[index]), _LONGEST) != length:
             return False
         return bool(self.digest_at(index, now) == digest)
 
@@ -180,6 +179,6 @@ def _is_made(kind: str) -> bool:
 def _kind(raw: Raw) -> str:
     try:
         head = _head.decode(raw)
-    except (msgspec.MsgspecError, ValueError, RecursionError):
+    except (ValueError, RecursionError):
         return items.kind(None)
     return items.kind({"type": head.type, "role": head.role})

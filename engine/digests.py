@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from functools import lru_cache
 
 import msgspec
 from msgspec import Raw
@@ -15,9 +16,15 @@ from msgspec import Raw
 _any = msgspec.json.Decoder()
 
 
+@lru_cache(maxsize=16)
+def _keyed(key: bytes, size: int) -> hashlib.blake2b:
+    """Where every digest begins: setting a key up takes as long as all that follows."""
+    return hashlib.blake2b(key=key, digest_size=size)
+
+
 def mac(key: bytes, *parts: str | bytes | Raw, size: int = 16) -> bytes:
     """A digest of ``size`` bytes over the parts, in order."""
-    state = hashlib.blake2b(key=key, digest_size=size)
+    state = _keyed(key, size).copy()
     for part in parts:
         data = part.encode("utf-8", "surrogatepass") if isinstance(part, str) else memoryview(part)
         state.update(len(data).to_bytes(8, "big"))

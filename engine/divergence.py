@@ -118,7 +118,7 @@ def _with_digests(evidence: Evidence, before: Digested, now: Raw | None) -> Evid
     return replace(
         evidence,
         value_length_before=before.length,
-        value_length_now=None if now is None else len(memoryview(now)),
+        value_length_now=None if now is None else len(now),
         digest_before=before.digest[:8].hex(),
         digest_now=None if now is None else before.digest_of(now)[:8].hex(),
     )

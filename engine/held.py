@@ -169,8 +169,8 @@ class HeldItem:
     @property
     def size(self) -> int:
         """Bytes of it in memory, without the objects around them."""
-        echo = 0 if self.echo is self.held else len(memoryview(self.echo))
-        return len(memoryview(self.held)) + echo
+        echo = 0 if self.echo is self.held else len(self.echo)
+        return len(self.held) + echo
 
 
 def _fields_of(raw: Raw) -> Fields | None:

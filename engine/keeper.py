@@ -7,10 +7,8 @@ the points where a turn's state changes; connections it gives up go to ``close``
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import NamedTuple
-
-from msgspec import Raw
 
 from engine import decision, digests, failures, following, handshake, kept
 from engine.baseline import Baseline
@@ -132,7 +130,11 @@ class Keeper:
     def decide(self, turn: Turn, epoch: Epoch) -> _Decision:
         policy = turn.call.upstream.policy
         request = turn.understood
-        anchors = [one for one in turn.scope.anchors.values() if _is_comparable(one, request.items)]
+        anchors = list(turn.scope.anchors.values())
+        if isinstance(request.items, Items) and not request.items.is_told:
+            # Only digests are kept of what the client named: it can be found in one anchor alone.
+            base = request.items.base
+            anchors = [one for one in anchors if isinstance(base, Baseline) and one.items is base]
         asker = decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key)
         if policy.continuation == "store":
             account = handshake.account(turn.call.headers)
@@ -172,6 +174,7 @@ class Keeper:
         self.health.lost(call.tenant, call.upstream.name, call.upstream.policy, now)
 
     def commit(self, turn: Turn) -> None:
+        """What a turn leaves. The registry is brought back within its bounds when the turn ends."""
         call, scope, chain = turn.call, turn.scope, turn.chain
         now, policy = self._clock.monotonic(), call.upstream.policy
         epoch = scope.epoch(turn.session)
@@ -221,7 +224,6 @@ class Keeper:
                 self.retire(scope, anchor.chain, ColdCause.EPOCH_RESET, why)
             elif pending is not None or anchor.kept is not None:
                 anchor.cool(ColdCause.EPOCH_RESET, why)
-        self.close(self.sessions.trim(scope))
 
     def _anchor(self, turn: Turn) -> Anchor | None:
         """What the turn leaves; None for compactions and for baselines that nobody knows."""
@@ -386,13 +388,6 @@ class Keeper:
             connection = self.connections.pop(chain.connection, None)
             if connection is not None:
                 self._close_one(connection)
-
-
-def _is_comparable(anchor: Anchor, sent: Sequence[Raw]) -> bool:
-    """What a client named, and only digests are kept of, can be found in one anchor alone."""
-    if not isinstance(sent, Items) or sent.is_told:
-        return True
-    return isinstance(anchor.items, Baseline) and sent.base is anchor.items
 
 
 def _tells_its_session(turn: Turn) -> bool:

@@ -275,9 +275,11 @@ class Policy:
     visible_keys: tuple[str, ...] = ("_meta",)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class TurnFacts:
     """All that is known of one turn when it has ended; becomes one row of the ledger.
+
+    Never changed once it is made. Not frozen: with so many fields that takes four times as long.
 
     Times are seconds since the Unix epoch; ``*_ms`` are milliseconds. ``None`` is unknown.
     Names and meanings are those of the ledger's columns (docs/ledger.md).

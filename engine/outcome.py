@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from engine import failures
 from engine.model import ColdCause, Mode, Reason
@@ -27,6 +28,8 @@ class Answer:
     events: AsyncIterator[Event] | None = None
     batches: AsyncIterator[list[Event]] | None = None
     """The same events, together those that came at once. Iterate one of the two."""
+    is_over: Callable[[], bool] = lambda: False
+    """Nothing follows the batch that was handed out last."""
     client_left: Callable[[], None] = lambda: None
     """Call it when the client has gone, and keep iterating: the driver drains within its bound."""
 
@@ -37,6 +40,20 @@ class Answer:
     def __aiter__(self) -> AsyncIterator[Event]:
         assert self.events is not None
         return self.events
+
+
+class Batches(Protocol):
+    """The events of an answer, together those that came at once. To be taken to the end or closed.
+
+    It is no generator: one that is not closed would be closed by the event loop some time later,
+    which costs every answer more than all that is done here.
+    """
+
+    def __aiter__(self) -> Batches: ...
+
+    async def __anext__(self) -> list[Event]: ...
+
+    async def aclose(self) -> None: ...
 
 
 class OverHttp(Exception):
@@ -102,24 +119,22 @@ def nested(event: Event) -> Event:
     return event if failure.has_status else Event(failure.frame())
 
 
-async def chained(
-    first: list[Event] | None, rest: AsyncGenerator[list[Event], None]
-) -> AsyncGenerator[list[Event], None]:
-    """``first``, then the rest. Closing it closes the rest at once, not when it is collected."""
-    try:
-        if first is not None:
-            yield first
-        async for batch in rest:
-            yield batch
-    finally:
-        await rest.aclose()
-
-
-async def singly(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[Event, None]:
+class Singly:
     """The events of batches, one by one; closing it closes the batches."""
-    try:
-        async for batch in batches:
-            for event in batch:
-                yield event
-    finally:
-        await batches.aclose()
+
+    def __init__(self, batches: Batches) -> None:
+        self._batches = batches
+        self._events: Iterator[Event] = iter(())
+
+    def __aiter__(self) -> Singly:
+        return self
+
+    async def __anext__(self) -> Event:
+        while True:
+            event = next(self._events, None)
+            if event is not None:
+                return event
+            self._events = iter(await anext(self._batches))
+
+    async def aclose(self) -> None:
+        await self._batches.aclose()

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AbstractAsyncContextManager
+from functools import partial
 
 from engine import failures
 from engine.aside import LARGE, aside
@@ -15,7 +16,8 @@ from engine.endings import Endings
 from engine.errors import UpstreamError
 from engine.keeper import Keeper
 from engine.model import ColdCause
-from engine.outcome import Answer, chained, nested, singly
+from engine.outcome import Answer, Singly, nested
+from engine.stream import is_delta
 from engine.transports.base import Clock
 from engine.turn import Event, Turn
 from engine.waiting import Patience
@@ -23,6 +25,10 @@ from engine.wires import HttpWire, Wire
 
 _MOST_AT_ONCE = 64 * 1024
 """Bytes of events that are handed out together, at most one event more."""
+
+_SMALL = 64 * 1024
+"""Bytes of a request whose turn is concluded in no time. The first event of the answer to a larger
+one is handed out before what came with it, which takes its time."""
 
 
 class Relay:
@@ -57,13 +63,15 @@ class Relay:
         headers: list[tuple[str, str]],
     ) -> Answer:
         """Stream the events, or gather them for a client that wants one JSON answer."""
-        batches = self._relay(turn, wire, held_back)
+        if held_back:
+            self.note(turn)
+        batches = _Relayed(self, turn, wire, held_back)
+        await batches.begin()
         if turn.call.transport != "http":
-            first = await anext(batches, None)
             answer = self._endings.plain(turn, status, b"", headers)
-            answer.batches = whole = chained(first, batches)
-            answer.events = singly(whole)
-            answer.client_left = lambda: self.client_left(turn)
+            answer.batches, answer.events = batches, Singly(batches)
+            answer.is_over = batches.is_over
+            answer.client_left = partial(self.client_left, turn)
             return answer
         last = Event(b"")
         async for batch in batches:
@@ -74,44 +82,17 @@ class Relay:
         failure = failures.read(last.data)
         return self._endings.plain(turn, 502 if turn.lost else failure.status, failure.body, [])
 
-    async def _relay(
-        self, turn: Turn, wire: Wire, held_back: list[Event]
-    ) -> AsyncGenerator[list[Event], None]:
-        """All events as received, together those that are there at once.
-
-        The turn is concluded before its terminal event is handed out.
-        """
-        idle = turn.call.upstream.policy.idle_timeout
-        try:
-            if held_back:
-                self._note(turn)
-                yield held_back  # at once: what came with it takes its time
-            while turn.fold.terminal is None:
-                try:
-                    event = await self.next(turn, wire, idle)
-                except (UpstreamError, TimeoutError) as error:
-                    yield [self._broken_off(turn, error)]
-                    return
-                yield self._batch(turn, wire, event)
-            async for event in wire.rest():
-                yield [event]
-        finally:
-            if not turn.ended:
-                turn.gone = turn.gone or turn.lost is None
-                self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
-                self._endings.emit(turn)
-            await wire.close()
-
-    def _batch(self, turn: Turn, wire: Wire, event: Event | None) -> list[Event]:
+    def batch(self, turn: Turn, wire: Wire, first: Event) -> list[Event]:
         """An event, and those behind it that need not be waited for; none behind the terminal."""
         batch: list[Event] = []
         size, fold, take = 0, turn.fold, wire.take
+        event: Event | None = first
         while event is not None:
             data = event.data
-            if data:
+            if data and not (fold.has_output and is_delta(data)):
                 kind = fold.feed(data)
                 if turn.ttft_ms is None or fold.turn_state is not None or fold.terminal is not None:
-                    self._note(turn)
+                    self.note(turn)
                 if kind == "error" and turn.call.transport == "ws":
                     event = nested(event)
             batch.append(event)
@@ -121,7 +102,8 @@ class Relay:
             event = take()
         return batch
 
-    def _note(self, turn: Turn) -> None:
+    def note(self, turn: Turn) -> None:
+        """What the events so far say of the turn; the terminal one concludes it."""
         fold = turn.fold
         if turn.first_event_ms is None:
             turn.first_event_ms = turn.since(self._clock.monotonic())
@@ -132,7 +114,7 @@ class Relay:
         if fold.terminal is not None and not turn.ended:
             self._endings.conclude(turn)
 
-    def _broken_off(self, turn: Turn, error: Exception) -> Event:
+    def broken_off(self, turn: Turn, error: Exception) -> Event:
         """The one ``response.failed`` that tells a client its stream was lost."""
         timed_out = isinstance(error, TimeoutError)
         late = "drain_timeout" if turn.gone else "idle_timeout"
@@ -147,6 +129,13 @@ class Relay:
                 turn.fold.response_id, "server_error", "The upstream connection was lost."
             )
         )
+
+    def leave(self, turn: Turn) -> None:
+        """Nobody takes the events any more: a turn that is not over ends here."""
+        if not turn.ended:
+            turn.gone = turn.gone or turn.lost is None
+            self._keeper.abandon(turn, ColdCause.AFTER_CANCEL)
+            self._endings.emit(turn)
 
     def limit(self, turn: Turn, within: float) -> AbstractAsyncContextManager[None]:
         """A time-out for what the turn waits for; it comes sooner once its client has left."""
@@ -171,3 +160,82 @@ class Relay:
                 return await wire.whole()
             finally:
                 await wire.close()
+
+
+class _Relayed:
+    """All events of an answer as received.
+
+    The turn is concluded before its terminal event is handed out.
+    """
+
+    __slots__ = ("_ahead", "_is_over", "_relay", "_rest", "_turn", "_wire")
+
+    def __init__(self, relay: Relay, turn: Turn, wire: Wire, held_back: list[Event]) -> None:
+        self._relay, self._turn, self._wire = relay, turn, wire
+        self._ahead = held_back
+        self._rest: AsyncGenerator[Event, None] | None = None
+        self._is_over = False
+
+    def is_over(self) -> bool:
+        """Nothing follows what was handed out."""
+        return self._is_over and not self._ahead
+
+    async def begin(self) -> None:
+        """Wait for the first events."""
+        turn = self._turn
+        if not self._ahead:
+            self._ahead = await anext(self, [])
+            return
+        if turn.fold.terminal is None and turn.bytes_sent < _SMALL:
+            event = self._wire.take()
+            if event is not None:
+                self._ahead += self._relay.batch(turn, self._wire, event)
+        if turn.fold.terminal is not None:
+            await self._end()
+
+    def __aiter__(self) -> _Relayed:
+        return self
+
+    async def __anext__(self) -> list[Event]:
+        if self._ahead:
+            ahead, self._ahead = self._ahead, []
+            return ahead
+        if self._is_over:
+            raise StopAsyncIteration
+        try:
+            if self._rest is not None:
+                return [await anext(self._rest)]
+            return await self._following()
+        except BaseException:
+            await self.aclose()
+            raise
+
+    async def _following(self) -> list[Event]:
+        relay, turn, wire = self._relay, self._turn, self._wire
+        try:
+            event = await relay.next(turn, wire, turn.call.upstream.policy.idle_timeout)
+        except (UpstreamError, TimeoutError) as error:
+            broken_off = relay.broken_off(turn, error)
+            await self.aclose()
+            return [broken_off]
+        batch = relay.batch(turn, wire, event)
+        if turn.fold.terminal is not None:
+            await self._end()
+        return batch
+
+    async def _end(self) -> None:
+        """The terminal event was seen: what may follow it is not of the response."""
+        self._rest = self._wire.rest()
+        if self._rest is None:
+            await self.aclose()
+
+    async def aclose(self) -> None:
+        if self._is_over:
+            return
+        self._is_over = True
+        try:
+            self._relay.leave(self._turn)
+            if self._rest is not None:
+                await self._rest.aclose()
+        finally:
+            await self._wire.close()

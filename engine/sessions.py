@@ -12,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from msgspec import Raw
+
 from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, ChainState, Epoch
 from engine.model import ColdCause
@@ -48,11 +50,15 @@ class Scope:
     epochs: OrderedDict[str, Epoch] = field(default_factory=OrderedDict)
     turn_states: OrderedDict[str, str] = field(default_factory=OrderedDict)
     """The provider's sticky-routing token per client turn; never longer than the turn."""
+    digests: dict[str, tuple[Raw, str | None]] = field(default_factory=dict)
+    """Of the latest turn's fields that seldom change, as its anchor holds them: their digests."""
     turns: int = 0
     """How many turns are under way: a scope in use is never forgotten."""
 
     def epoch(self, session: str) -> Epoch:
-        epoch = self.epochs.setdefault(session, Epoch())
+        epoch = self.epochs.get(session)
+        if epoch is None:
+            epoch = self.epochs[session] = Epoch()
         self.epochs.move_to_end(session)
         return epoch
 
@@ -161,6 +167,8 @@ class Sessions:
         if scope.anchors.pop(anchor.id, None) is None:
             return
         scope.in_full.pop(anchor.id, None)
+        if not scope.anchors:
+            scope.digests.clear()  # what they are of was the anchors'
         self._bytes -= anchor.size
         anchor.size = 0
         holders = self._by_response.get(anchor.response_id, {})
@@ -197,8 +205,8 @@ class Sessions:
 
     def trim(self, scope: Scope) -> list[Chain]:
         """Bring a scope, then all scopes, back within the bounds; returns the chains to close."""
-        excess = max(0, len(scope.chains) - self._bounds.chains_per_session)
-        closing = _least_used(scope.chains.values())[:excess]
+        excess = len(scope.chains) - self._bounds.chains_per_session
+        closing = _least_used(scope.chains.values())[:excess] if excess > 0 else []
         for chain in closing:
             chain.cool(ColdCause.EVICTED)
             del scope.chains[chain.id]
@@ -218,6 +226,8 @@ class Sessions:
         return closing
 
     def _trim_anchors(self, scope: Scope, limit: int) -> None:
+        if len(scope.anchors) <= limit:
+            return
         for anchor in [a for a in scope.anchors.values() if a.chain is None]:
             if len(scope.anchors) <= limit:
                 return

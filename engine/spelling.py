@@ -80,7 +80,7 @@ class Spelling:
         raws = self.items()
         for gap in (b",", b", "):
             if self.body.startswith(gap.join(raws), self.start):
-                lengths = (len(memoryview(raw)) + len(gap) for raw in raws)
+                lengths = (len(raw) + len(gap) for raw in raws)
                 return list(accumulate(lengths, initial=self.start - len(gap)))[1:]
         return []
 

@@ -245,7 +245,7 @@ def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Ite
         same = known.fields.get(name)
         # What the anchor holds already has memory of its own.
         rest[name] = same if same is not None and same == raw else raw.copy()
-    close = end - len(opener) + 9 + spaced + len(memoryview(array))
+    close = end - len(opener) + 9 + spaced + len(array)
     spelling = Spelling(
         body, start, _last_end(body, start, close), close, ahead + len(cut), head, rest
     )
@@ -309,7 +309,7 @@ def names_a_key_twice(text: bytes, fields: Mapping[str, Raw]) -> bool:
     """The decoder keeps the last of two equal keys; what it threw away shows in the bytes."""
     length = 1
     for name, raw in fields.items():
-        length += len(name if name.isascii() else _encoded(name)) + len(memoryview(raw)) + 4
+        length += len(name if name.isascii() else _encoded(name)) + len(raw) + 4
     # No object is shorter than its compact form, so that nothing more can stand in one.
     if len(text) == max(2, length):
         return False

@@ -18,6 +18,10 @@ from engine.model import Usage, UsageState
 
 _MISSING = Raw(b"")
 _DELTA = re.compile(rb'\{"type": ?"(response\.[a-z_.]+\.delta)"')
+_CREATED = b'{"type":"response.created",'
+is_delta = _DELTA.match
+"""Whether an event of a response is a delta, by its first bytes. Where output was seen before, it
+can tell a fold nothing new."""
 
 
 class _Head(msgspec.Struct):
@@ -71,7 +75,7 @@ class Fold:
     def feed(self, data: bytes) -> str:
         """Take one event; returns its type, "" where it cannot be read."""
         if self.has_output and self.terminal is None:
-            delta = _DELTA.match(data)  # it can tell nothing new: most events are of this kind
+            delta = is_delta(data)  # most events are
             if delta:
                 return delta[1].decode()
         try:
@@ -207,6 +211,8 @@ class Fold:
 
 def ended_response(data: bytes) -> str | None:
     """The id of the response that this event ends; None if it ends none, or names none."""
+    if data.startswith(_CREATED):
+        return None
     try:
         head = _head.decode(data)
     except (msgspec.MsgspecError, RecursionError):
@@ -316,13 +322,13 @@ def read_usage(value: Any) -> Usage:
             _details(value.get("output_tokens_details")).get("reasoning_tokens")
         ),
         total_tokens=_count(value.get("total_tokens")),
+        state=UsageState.REPORTED,
     )
-    state = UsageState.REPORTED
     if usage.input_tokens is None and usage.output_tokens is None:
-        state = UsageState.MISSING
-    elif _contradicts_itself(usage):
-        state = UsageState.INCONSISTENT
-    return dataclasses.replace(usage, state=state)
+        return dataclasses.replace(usage, state=UsageState.MISSING)
+    if _contradicts_itself(usage):
+        return dataclasses.replace(usage, state=UsageState.INCONSISTENT)
+    return usage
 
 
 def _details(value: Any) -> dict[str, Any]:

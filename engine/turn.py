@@ -5,7 +5,8 @@ from __future__ import annotations
 import dataclasses
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
-from typing import NamedTuple, Protocol
+from functools import lru_cache
+from typing import Protocol
 
 import msgspec
 from msgspec import Raw
@@ -79,7 +80,7 @@ class Timer(Protocol):
     def until(self, when: float) -> AbstractAsyncContextManager[None]: ...
 
 
-class Event(NamedTuple):
+class Event(msgspec.Struct, frozen=True, gc=False):
     """One event on its way to the client.
 
     ``data`` is its JSON text (empty for a comment); ``raw`` its exact bytes where it came as SSE.
@@ -245,10 +246,8 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         bytes_sent=turn.bytes_sent,
         frozen_items=0 if staged is None else staged.frozen,
         evidence=_evidence(plan),
-        tools_digest=digests.value_digest(key, request.fields.get("tools")) if request else None,
-        instructions_digest=(
-            digests.value_digest(key, request.fields.get("instructions")) if request else None
-        ),
+        tools_digest=_digest(turn, "tools", key),
+        instructions_digest=_digest(turn, "instructions", key),
         prefix_digest=turn.extended.digest.hex() if turn.extended is not None else None,
         baseline_digest=baseline,
         usage=Usage() if turn.refused else fold.usage,
@@ -265,6 +264,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
     )
 
 
+@lru_cache(maxsize=1024)
 def session_key(key: bytes, tenant: str, upstream: str, session: str) -> str:
     """The session's id in URLs and filters; its parts are the untruncated names."""
     return digests.mac(key, "session", tenant, upstream, session).hex()
@@ -328,6 +328,20 @@ def _bytes_total(turn: Turn) -> int:
         return len(turn.call.body)
     commas = len(sent.base) - (0 if sent.rest else 1)
     return len(turn.request.post(sent.rest, None, stream=None)) + sent.base.length + max(0, commas)
+
+
+def _digest(turn: Turn, name: str, key: bytes) -> str | None:
+    """The digest of a field, which may be large; worked out when it changes."""
+    if turn.staged is None:
+        raw = turn.request.fields.get(name) if turn.request else None
+        return digests.value_digest(key, raw)
+    raw = turn.staged.fields.get(name)
+    if raw is None:
+        return None
+    latest = turn.scope.digests.get(name)
+    if latest is None or latest[0] != raw:
+        latest = turn.scope.digests[name] = (raw, digests.value_digest(key, raw))
+    return latest[1]
 
 
 def _evidence(plan: Plan | None) -> Evidence | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import suppress
 from typing import Protocol
 
@@ -27,8 +27,8 @@ class Wire(Protocol):
     def take(self) -> Event | None:
         """The next event where it is there already; None where it has to be waited for."""
 
-    def rest(self) -> AsyncIterator[Event]:
-        """What still follows the terminal event."""
+    def rest(self) -> AsyncGenerator[Event, None] | None:
+        """What still follows the terminal event. None where that is nothing."""
 
     async def close(self) -> None: ...
 
@@ -46,10 +46,8 @@ class SocketWire:
         data = self._take()
         return None if data is None else Event(data)
 
-    async def rest(self) -> AsyncIterator[Event]:
-        no_events: tuple[Event, ...] = ()
-        for event in no_events:
-            yield event  # pragma: no cover - there is none: it only makes this a generator
+    def rest(self) -> None:
+        """Nothing: what comes then is not of this turn."""
 
     async def close(self) -> None:
         """Nothing to do: whether the connection is kept is the chain's affair."""
@@ -78,7 +76,7 @@ class HttpWire:
     def take(self) -> Event | None:
         return _event(self._blocks.popleft()) if self._blocks else None
 
-    async def rest(self) -> AsyncIterator[Event]:
+    async def rest(self) -> AsyncGenerator[Event, None]:
         with suppress(UpstreamError, TimeoutError):
             async with asyncio.timeout(_TRAILER_SECONDS):
                 while True:
@@ -122,7 +120,7 @@ class LocalWire:
     def take(self) -> Event | None:
         return self._events.popleft() if self._events else None
 
-    async def rest(self) -> AsyncIterator[Event]:
+    async def rest(self) -> AsyncGenerator[Event, None]:
         while self._events:
             yield self._events.popleft()
 

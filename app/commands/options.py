@@ -66,7 +66,7 @@ def read_view(flags: dict[str, Any]) -> Filter:
     return parse(
         [*((name.rstrip("_"), value) for name, value in given if value is not None), *terms],
         now=time.time(),
-        default_from="1970-01-01",
+        default_from="1970-01-01T00:00Z",
     )
 
 

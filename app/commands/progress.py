@@ -43,17 +43,20 @@ def bar(label: str) -> Iterator[Callable[[int, int], None]]:
 
         def progress(done: int, of: int) -> None:
             shown.length = of
-            if done % 500 == 0 or done == of:
+            if done == of or (done - shown.pos) * 500 >= of:
                 shown.update(done - shown.pos)
 
         yield progress
 
 
 @contextlib.contextmanager
-def count(output: str, length: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on standard error, where somebody looks and the output goes elsewhere."""
+def count(output: str, length: Callable[[], int]) -> Iterator[Callable[[int], None]]:
+    """A progress bar on standard error, where somebody looks and the output goes elsewhere.
+
+    It takes how much is done so far. ``length`` is asked for only where the bar is seen.
+    """
     if output == "-" or not sys.stderr.isatty():
         yield lambda _: None
         return
-    with click.progressbar(length=length, label="Writing", file=sys.stderr) as shown:
-        yield shown.update
+    with click.progressbar(length=length(), label="Writing", file=sys.stderr) as shown:
+        yield lambda done: shown.update(done - shown.pos)

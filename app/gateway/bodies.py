@@ -9,11 +9,15 @@ from __future__ import annotations
 import asyncio
 import io
 import zlib
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 import zstandard
 
 from app.gateway.headers import Headers, first
 from app.gateway.wire import ClientGone, Receive, Refusal
+
+Whole: TypeAlias = Callable[[Receive, int], Awaitable[bytes | None]]
 
 _CHUNK = 256 * 1024
 _SUPPORTED = (("accept-encoding", "gzip, zstd, identity"),)
@@ -21,8 +25,10 @@ _ZSTD_FRAME = 0xFD2FB528
 _ZSTD_SKIPPABLE = 0x184D2A50
 
 
-async def read(receive: Receive, headers: Headers, limit: int) -> bytes:
+async def read(receive: Receive, headers: Headers, limit: int, whole: Whole | None = None) -> bytes:
     """The whole body in plain bytes; at most ``limit`` bytes, before and after decoding.
+
+    ``whole`` is how the server gives it as a whole, where it does.
 
     Raises ``Refusal``: 413 too large, 415 an encoding that is not supported, 400 truncated or not
     what its header says. Raises ``ClientGone`` when the client leaves before its end.
@@ -31,6 +37,24 @@ async def read(receive: Receive, headers: Headers, limit: int) -> bytes:
     declared = first(headers, "content-length")
     if declared is not None and declared.isdecimal() and int(declared) > limit:
         raise _too_large(limit)
+    body = await (_gathered(receive, limit) if whole is None else _given(whole, receive, limit))
+    if encoding is None:
+        return body
+    # Even a small body may inflate to the limit, which takes a while: off the event loop.
+    return await asyncio.to_thread(inflate, encoding, body, limit)
+
+
+async def _given(whole: Whole, receive: Receive, limit: int) -> bytes:
+    try:
+        body = await whole(receive, limit)
+    except OverflowError:
+        raise _too_large(limit) from None
+    if body is None:
+        raise ClientGone
+    return body
+
+
+async def _gathered(receive: Receive, limit: int) -> bytes:
     # Its bytes are taken over at the end, not copied; a large one grows by moving pages.
     gathered, size = io.BytesIO(), 0
     more = True
@@ -44,11 +68,7 @@ async def read(receive: Receive, headers: Headers, limit: int) -> bytes:
             raise _too_large(limit)
         gathered.write(piece)
         more = message.get("more_body", False)
-    body = gathered.getvalue()
-    if encoding is None:
-        return body
-    # Even a small body may inflate to the limit, which takes a while: off the event loop.
-    return await asyncio.to_thread(inflate, encoding, body, limit)
+    return gathered.getvalue()
 
 
 def _encoding(headers: Headers) -> str | None:

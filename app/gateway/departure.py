@@ -1,15 +1,19 @@
 """The departure of a client: noticed once, told at once.
 
 ASGI tells a server's application of it only to those who ask (``receive``); one watcher asks for
-the whole turn, so that relaying an event needs no task of its own.
+the whole turn, so that relaying an event needs no task of its own. Warmline's own server tells it
+without being asked, which spares the watcher.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 
-from app.gateway.wire import Receive
+from app.gateway.wire import Receive, Scope
+from app.http_connection import NOTICE
+from app.tasks import Tasks
 from engine.driver import Answer, Call, Driver, Event
 
 
@@ -38,6 +42,20 @@ async def watch(receive: Receive, departure: Departure) -> None:
     while (await receive())["type"] != "http.disconnect":
         pass
     departure.left()
+
+
+def follow(
+    departure: Departure, tasks: Tasks, scope: Scope, receive: Receive
+) -> Callable[[], object]:
+    """Notice the departure of the client, until what is given back is called.
+
+    For an HTTP request whose body was read.
+    """
+    notice = (scope.get("extensions") or {}).get(NOTICE)
+    if notice is None:
+        return tasks.start(watch(receive, departure), name="client of a turn").cancel
+    notice(departure.left)
+    return partial(notice, None)
 
 
 async def run(driver: Driver, call: Call, departure: Departure) -> Answer:

@@ -13,7 +13,7 @@ import logging
 from app.gateway import headers, sse
 from app.gateway.calls import call_of
 from app.gateway.context import Context
-from app.gateway.departure import Departure, batches_of, run, watch
+from app.gateway.departure import Departure, batches_of, follow, run
 from app.gateway.intake import take
 from app.gateway.rows import begin, turn_headers
 from app.gateway.upstreams import Target
@@ -35,6 +35,13 @@ INTERNAL = Refusal(
     500, "internal_error", "Warmline failed on this request. Its log tells where; send it again."
 )
 
+_STREAM: RawHeaders = [
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    (b"x-accel-buffering", b"no"),  # an nginx in front passes events at once
+]
+_JSON: RawHeaders = [(b"content-type", b"application/json")]
+
 
 async def serve(
     context: Context, target: Target, scope: Scope, receive: Receive, send: Send
@@ -53,23 +60,22 @@ async def serve(
         request=taken.request,
     )
     begin(context, taken.receipt, taken.identity)
-    await _answer(context, call, receive, send)
+    await _answer(context, call, scope, receive, send)
 
 
-async def _answer(context: Context, call: Call, receive: Receive, send: Send) -> None:
+async def _answer(context: Context, call: Call, scope: Scope, receive: Receive, send: Send) -> None:
     departure = Departure()
-    watcher = context.tasks.start(watch(receive, departure), name="client of a turn")
+    unfollow = follow(departure, context.tasks, scope, receive)
     started = False
     try:
         answer = await run(context.driver, call, departure)
-        head = answer_headers(answer)
         if not answer.streamed:
             if not departure.gone:
                 started = True
-                await respond(send, answer.status, head, answer.body)
+                await respond(send, answer.status, answer_headers(answer), answer.body)
             return
         started = True
-        await relay(answer, head, departure, send)
+        await relay(answer, departure, send)
     except Exception as error:
         logger.error("turn %s failed: %s", call.turn_id, describe(error))
         if started:
@@ -77,47 +83,44 @@ async def _answer(context: Context, call: Call, receive: Receive, send: Send) ->
         await refuse(send, INTERNAL, turn_headers(call.turn_id))
     finally:
         departure.listen(None)
-        watcher.cancel()
+        unfollow()
 
 
-async def relay(answer: Answer, head: RawHeaders, departure: Departure, send: Send) -> None:
+async def relay(answer: Answer, departure: Departure, send: Send) -> None:
     """The events of an answer, one message for those that came at once.
 
-    A slow client slows the upstream down.
+    The last of them end the answer. A slow client slows the upstream down.
 
     When the client has left, nothing is sent any more, but the events are still taken: the engine
     reads the upstream on within its own bound, for the usage of the row.
     """
+    more = True
     async with batches_of(answer) as batches:
         if not departure.gone:
+            head = answer_headers(answer)
             await send({"type": "http.response.start", "status": answer.status, "headers": head})
         async for batch in batches:
             if not departure.gone:
-                await _send_piece(send, b"".join(map(sse.encode, batch)), departure)
-    if not departure.gone:
+                more = not answer.is_over()
+                await _send_piece(send, sse.encode(batch), departure, more=more)
+    if not departure.gone and more:
         await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-async def _send_piece(send: Send, piece: bytes, departure: Departure) -> None:
+async def _send_piece(send: Send, piece: bytes, departure: Departure, *, more: bool) -> None:
     try:
-        await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await send({"type": "http.response.body", "body": piece, "more_body": more})
     except OSError:  # how some servers tell that the client is gone (ASGI 2.4)
         departure.left()
 
 
 def answer_headers(answer: Answer) -> RawHeaders:
     """The upstream's headers, with those that the client needs to read the answer."""
+    marks = turn_headers(answer.turn_id, answer.mode, answer.reason)
+    if answer.streamed and not answer.headers:  # nearly all: a WebSocket's answers have none
+        return _STREAM + marks
     kept = headers.returned(answer.headers)
     names = {name for name, _ in kept}
-    extra: list[tuple[str, str]] = []
-    if answer.streamed:
-        if "content-type" not in names:
-            extra.append(("content-type", "text/event-stream; charset=utf-8"))
-        if "cache-control" not in names:
-            extra.append(("cache-control", "no-cache"))
-        if "x-accel-buffering" not in names:
-            extra.append(("x-accel-buffering", "no"))  # an nginx in front passes events at once
-    elif "content-type" not in names:
-        extra.append(("content-type", "application/json"))
-    marks = turn_headers(answer.turn_id, answer.mode, answer.reason)
-    return headers.encode((*kept, *extra)) + marks
+    wanted = _STREAM if answer.streamed else _JSON
+    missing = [(name, value) for name, value in wanted if name.decode() not in names]
+    return headers.encode(kept) + missing + marks

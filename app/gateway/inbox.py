@@ -3,6 +3,9 @@
 It is read on all the time, also while a turn is running: only so is the client's departure noticed,
 and only so are its pongs. What it may hold is bounded; what would exceed the bound is refused in
 its place in the order, so that an error never overtakes the answer before it.
+
+A turn begins when its frame has come: also one that waits for another leaves a row, whatever ends
+this process.
 """
 
 from __future__ import annotations
@@ -14,8 +17,8 @@ from dataclasses import dataclass
 
 from app.gateway.context import Context
 from app.gateway.departure import Departure
-from app.gateway.identity import Fields, peek
-from app.gateway.rows import Receipt
+from app.gateway.identity import Fields, Identity, peek
+from app.gateway.rows import Receipt, begin
 from app.gateway.wire import Receive, Refusal
 from engine.aside import aside
 
@@ -30,7 +33,14 @@ class Frame:
     receipt: Receipt
     body: bytes
     fields: Fields
+    identity: Identity
+    """Who sends it."""
     refusal: Refusal | None = None
+
+    @property
+    def is_turn(self) -> bool:
+        """It asks for a response, whether the engine serves it or a tunnel."""
+        return self.refusal is None and self.fields.type == "response.create"
 
     @property
     def is_create(self) -> bool:
@@ -44,9 +54,12 @@ class Frame:
 
 
 class Inbox:
-    def __init__(self, context: Context, upstream: str) -> None:
+    def __init__(
+        self, context: Context, upstream: str, identify: Callable[[Fields], Identity]
+    ) -> None:
         self._context = context
         self._upstream = upstream
+        self._identify = identify
         self._frames: deque[Frame] = deque()
         self._bytes = 0
         self._arrived = asyncio.Event()
@@ -101,20 +114,27 @@ class Inbox:
 
     async def _frame(self, text: str | None) -> Frame:
         receipt = Receipt.now(self._context, self._upstream, "ws")
+        body, fields, refusal = await self._read(text)
+        frame = Frame(receipt, body, fields, self._identify(fields), refusal)
+        if frame.is_turn:
+            begin(self._context, receipt, frame.identity)
+        return frame
+
+    async def _read(self, text: str | None) -> tuple[bytes, Fields, Refusal | None]:
         if text is None:
-            return Frame(receipt, b"", Fields(), BINARY)
+            return b"", Fields(), BINARY
         body = await aside(len(text), text.encode)
         limit = self._context.max_body_bytes
         if len(body) > limit:
-            return Frame(receipt, b"", Fields(), _too_large(limit))
+            return b"", Fields(), _too_large(limit)
         if self._frames and self._bytes + len(body) > limit:
-            return Frame(receipt, b"", Fields(), TOO_MANY)
+            return b"", Fields(), TOO_MANY
         fields = await aside(len(body), lambda: peek(body))
         if not fields.is_object:
-            return Frame(receipt, b"", fields, NOT_JSON)
+            return b"", fields, NOT_JSON
         if not isinstance(fields.type, str):
-            return Frame(receipt, b"", fields, NO_TYPE)
-        return Frame(receipt, body, fields)
+            return b"", fields, NO_TYPE
+        return body, fields, None
 
 
 BINARY = Refusal(400, "binary_frame", "Send each request as one text frame that holds JSON.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 import msgspec
 
@@ -20,18 +21,31 @@ class _Typed(msgspec.Struct):
 _decoder = msgspec.json.Decoder(_Typed)
 
 
-def encode(event: Event) -> bytes:
-    """The bytes for the client: as the upstream sent them, else the event in SSE framing."""
-    if event.raw is not None:
-        return event.raw
-    data = event.data
-    if b"\n" in data or b"\r" in data:
-        # Only white space between JSON tokens can hold a line end; a reader joins the lines again.
-        data = b"\ndata: ".join(_LINE_END.split(data))
-    kind = _type(event.data)
-    if kind is None:
-        return b"data: " + data + b"\n\n"
-    return b"event: " + kind + b"\ndata: " + data + b"\n\n"
+def encode(events: Iterable[Event]) -> bytes:
+    """The bytes for the client: as the upstream sent them, else the events in SSE framing."""
+    parts: list[bytes] = []
+    add = parts.extend
+    for event in events:
+        if event.raw is not None:
+            parts.append(event.raw)
+            continue
+        data = event.data
+        match = _TYPE_FIRST.match(data)
+        if match is None or b"\n" in data or b"\r" in data:
+            add(_framed(data))
+        else:
+            add((b"event: ", match[1], b"\ndata: ", data, b"\n\n"))
+    return b"".join(parts)
+
+
+def _framed(data: bytes) -> Iterable[bytes]:
+    kind = _type(data)
+    if kind is not None:
+        yield b"event: " + kind + b"\n"
+    # Only white space between JSON tokens can hold a line end; a reader joins the lines again.
+    for line in _LINE_END.split(data):
+        yield b"data: " + line + b"\n"
+    yield b"\n"
 
 
 def _type(data: bytes) -> bytes | None:

@@ -35,9 +35,7 @@ async def run(socket: ClientSocket, latest: Frame, first: Frame | None) -> None:
     it went beside the turn. When no upstream connection can be had, the client gets an error frame
     with the upstream's status, and its socket goes on as before.
     """
-    rows = TunnelRows(
-        socket.context, socket.target.upstream.name, socket.identity, socket.identity(latest)
-    )
+    rows = TunnelRows(socket.context, socket.target.upstream.name, latest.identity)
     connection = socket.seat.take()
     if connection is None and first is not None:
         connection = await _connect(socket, first, rows)
@@ -84,7 +82,7 @@ async def _client_to_upstream(
     frame = first or await socket.inbox.next()
     while frame is not None:
         if frame.refusal is not None:
-            await socket.send(frame.refusal.frame)
+            await socket.refuse(frame)
         else:
             rows.sent(frame)
             try:

@@ -7,7 +7,7 @@ the successor that a provider makes after steering, and a turn as well.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -49,17 +49,10 @@ class _Turn:
 
 
 class TunnelRows:
-    def __init__(
-        self,
-        context: Context,
-        upstream: str,
-        identify: Callable[[Frame], Identity],
-        latest: Identity,
-    ) -> None:
+    def __init__(self, context: Context, upstream: str, latest: Identity) -> None:
         """``latest`` is who sent the turn before: a successor that nobody asked for is theirs."""
         self._context = context
         self._upstream = upstream
-        self._identify = identify
         self._asked: dict[str | None, deque[_Turn]] = {}
         self._running: dict[str | None, _Turn] = {}
         self._latest = latest
@@ -68,8 +61,7 @@ class TunnelRows:
         """A frame of the client goes to the upstream."""
         if frame.fields.type != "response.create":
             return
-        turn = _Turn(frame.receipt, self._identify(frame), _request_facts(frame.body))
-        begin(self._context, frame.receipt, turn.identity)
+        turn = _Turn(frame.receipt, frame.identity, _request_facts(frame.body))
         lane = _lane(frame.body)
         self._asked.setdefault(lane, deque()).append(turn)
         self._latest = turn.identity
@@ -79,8 +71,8 @@ class TunnelRows:
         if frame.fields.type == "response.create":
             known = {"http_status": status, "error_code": code}
             ended = Status.RATE_LIMITED if status == 429 else Status.ERROR
-            identity = self._identify(frame)
-            self._context.record(facts(self._context, frame.receipt, identity, ended, **known))
+            row = facts(self._context, frame.receipt, frame.identity, ended, **known)
+            self._context.record(row)
 
     def received(self, data: bytes) -> None:
         """A frame of the upstream goes to the client."""
@@ -122,6 +114,7 @@ class TunnelRows:
 
     def _successor(self) -> _Turn:
         receipt = Receipt.now(self._context, self._upstream, "ws")
+        begin(self._context, receipt, self._latest)
         known = {"mode": Mode.WS_INCREMENTAL, "reason": Reason.CLIENT_ANCHORED}
         return _Turn(receipt, self._latest, known)
 

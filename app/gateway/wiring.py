@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from app.clock import Clock
@@ -34,13 +34,29 @@ class Wired:
         await self.http.aclose()
 
 
-def new_id(prefix: str) -> str:
-    """``turn_4f…``: unique over all gateways that write into one ledger.
+_DIGITS = 24
 
-    A prefix may bring its own separator, as ``anon-`` does.
+
+def ids() -> Callable[[str], str]:
+    """Makes ids, ``turn_4f…``: unique over all gateways that write into one ledger.
+
+    A prefix may bring its own separator, as ``anon-`` does. Made anew in each process, and for one
+    thread: the system is asked for much chance at once, since each question takes its time.
     """
-    separator = "" if prefix.endswith(("_", "-")) else "_"
-    return f"{prefix}{separator}{secrets.token_hex(12)}"
+    drawn = _drawn()
+
+    def new_id(prefix: str) -> str:
+        separator = "" if prefix.endswith(("_", "-")) else "_"
+        return f"{prefix}{separator}{next(drawn)}"
+
+    return new_id
+
+
+def _drawn() -> Iterator[str]:
+    while True:
+        digits = secrets.token_hex(_DIGITS * 128)
+        for at in range(0, len(digits), _DIGITS):
+            yield digits[at : at + _DIGITS]
 
 
 def build_gateway(
@@ -56,7 +72,7 @@ def build_gateway(
     its end, ``on_pass`` upstream and status of every request that is passed through. Call it on the
     event loop that serves."""
     redaction.install()
-    key = keys.derive("engine")
+    key, new_id = keys.derive("engine"), ids()
     http, websocket = Http(), SharedSockets(WebSockets())
     driver = Driver(
         websocket=websocket,

@@ -15,9 +15,9 @@ from app.gateway.context import Context
 from app.gateway.departure import Departure, batches_of, run
 from app.gateway.handover import Seat
 from app.gateway.http_turns import INTERNAL
-from app.gateway.identity import Identity, identify
+from app.gateway.identity import Fields, Identity, identify
 from app.gateway.inbox import Frame, Inbox
-from app.gateway.rows import begin, facts, record_refusal
+from app.gateway.rows import facts, record_refusal
 from app.gateway.upstreams import Target
 from app.gateway.wire import Receive, Scope, Send, error_frame
 from app.tasks import describe
@@ -49,7 +49,7 @@ class ClientSocket:
         self.target = target
         self.given = headers.decode(scope["headers"])
         self.departure = Departure()
-        self.inbox = Inbox(context, target.upstream.name)
+        self.inbox = Inbox(context, target.upstream.name, self._identify)
         self.seat = Seat()
         self._is_running = False
         self._is_tunnel = False
@@ -65,7 +65,7 @@ class ClientSocket:
         try:
             while (frame := await self.inbox.next()) is not None:
                 if frame.refusal is not None:
-                    await self._refuse(frame)
+                    await self.refuse(frame)
                 elif frame.is_create:
                     await self._turn(frame)
                 else:
@@ -99,18 +99,22 @@ class ClientSocket:
             await self._send({"type": "websocket.close", "code": code})
         self.inbox.end()
 
-    def identity(self, frame: Frame) -> Identity:
+    async def refuse(self, frame: Frame) -> None:
+        assert frame.refusal is not None
+        record_refusal(self.context, frame.receipt, frame.identity, frame.refusal)
+        await self.send(frame.refusal.frame)
+
+    def _identify(self, fields: Fields) -> Identity:
         return identify(
             self.context.keys,
             self.given,
-            frame.fields,
+            fields,
             self.target.query,
             headers_are_of_this_request=False,
         )
 
     async def call(self, frame: Frame) -> Call:
-        identity = self.identity(frame)
-        begin(self.context, frame.receipt, identity)
+        identity = frame.identity
         request = await self.context.driver.read(
             frame.body,
             tenant=identity.tenant,
@@ -168,16 +172,10 @@ class ClientSocket:
                     if event.data:  # a comment of an HTTP upstream is no frame
                         await self.send(event.data)
 
-    async def _refuse(self, frame: Frame) -> None:
-        assert frame.refusal is not None
-        record_refusal(self.context, frame.receipt, self.identity(frame), frame.refusal)
-        await self.send(frame.refusal.frame)
-
     def _record_abandoned(self, frame: Frame) -> None:
         """A turn that waited when its client left: nothing was sent for it."""
-        if frame.refusal is None and frame.fields.type == "response.create":
-            identity = self.identity(frame)
-            ended = facts(self.context, frame.receipt, identity, Status.CLIENT_CLOSED)
+        if frame.is_turn:
+            ended = facts(self.context, frame.receipt, frame.identity, Status.CLIENT_CLOSED)
             self.context.record(ended)
 
     def forwarded(self) -> headers.Headers:

@@ -36,7 +36,8 @@ SCHEMA_VERSION = 1
 CSV_TYPE = "text/csv; charset=utf-8; header=present"
 JSONL_TYPE = "application/x-ndjson; charset=utf-8"
 _BOM = "\ufeff"
-_looks_like_a_formula = re.compile(r"[\t\r\n]|\s*[=+\-@]").match
+_needs_a_guard = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@])").match
+"""Text with ``'`` in front of a formula already gets one more, so that each can be told again."""
 
 Form = Callable[[Sequence[Any]], Sequence[Any]]
 Chunks = Iterable[Sequence[tuple[Any, ...]]]
@@ -108,11 +109,16 @@ def write_jsonl(chunks: Chunks, *, columns: Sequence[str] = COLUMNS) -> Iterator
 
 def guard(text: str) -> str:
     """Text that no spreadsheet takes for a formula."""
-    return "'" + text if _looks_like_a_formula(text) else text
+    return "'" + text if _needs_a_guard(text) else text
+
+
+def unguard(cell: str) -> str:
+    """The text that ``guard`` made this cell of."""
+    return cell[1:] if cell.startswith("'") and _needs_a_guard(cell) else cell
 
 
 def _guarded(values: Sequence[str | None]) -> Sequence[str | None]:
-    if not any(_looks_like_a_formula(text) for text in set(values) if text is not None):
+    if not any(_needs_a_guard(text) for text in set(values) if text is not None):
         return values
     return [None if text is None else guard(text) for text in values]
 

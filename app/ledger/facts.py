@@ -14,7 +14,8 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any
 
 from app.ledger.journal.records import Begun
@@ -45,11 +46,7 @@ def to_row(
     started_at, ended_at = to_ms(facts.started_at), to_ms(facts.ended_at)
     tokens = split(facts.usage)
     evidence = facts.evidence
-
-    def named(value: str | None) -> str | None:
-        if value is None or pseudonymize is None:
-            return clean(value)
-        return pseudonymize(value)
+    named = _namer(pseudonymize)
 
     return TurnRow(
         turn_id=facts.turn_id,
@@ -138,8 +135,33 @@ def to_begun(
     pseudonymize: Callable[[str], str] | None = None,
 ) -> Begun:
     """What is known of a turn at its start, with names as in its row."""
-    row = to_row(facts, gateway_version=gateway_version, pseudonymize=pseudonymize)
-    return Begun(**{part.name: getattr(row, part.name) for part in fields(Begun)})
+    named = _namer(pseudonymize)
+    return Begun(
+        turn_id=facts.turn_id,
+        started_at=to_ms(facts.started_at),
+        source=_text(facts.source),
+        kind=_text(facts.kind),
+        session=named(facts.session),
+        session_key=facts.session_key,
+        root_session=named(facts.root_session),
+        turn_group=named(facts.turn_group),
+        tenant=facts.tenant,
+        client=clean(facts.client),
+        client_version=clean(facts.client_version),
+        client_transport=clean(facts.client_transport),
+        gateway_version=clean(gateway_version),
+        upstream=_text(facts.upstream),
+        model=clean(facts.model),
+    )
+
+
+def _namer(
+    pseudonymize: Callable[[str], str] | None,
+) -> Callable[[str | None], str | None]:
+    """What becomes of a name that a client chose."""
+    if pseudonymize is None:
+        return clean
+    return lambda name: None if name is None else pseudonymize(name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,65 +186,56 @@ class Tokens:
         return self.input - self.cached
 
 
+_FIGURES = (
+    "input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_long_tokens",
+    "output_tokens", "reasoning_tokens", "total_tokens",
+)  # fmt: skip
+_figures = attrgetter(*_FIGURES)
+
+
 def split(usage: Usage) -> Tokens:
     """Make usage consistent; says so in ``state`` where it was not."""
-    given = {
-        "input_tokens": usage.input_tokens,
-        "cached_tokens": usage.cached_tokens,
-        "cache_write_tokens": usage.cache_write_tokens,
-        "cache_write_long_tokens": usage.cache_write_long_tokens,
-        "output_tokens": usage.output_tokens,
-        "reasoning_tokens": usage.reasoning_tokens,
-        "total_tokens": usage.total_tokens,
-    }
-    known = {name: value for name, value in given.items() if value is not None}
-    if not known:
+    given = _figures(usage)
+    if not any(value is not None for value in given):
         return Tokens()
-    possible = {name: value for name, value in known.items() if 0 <= value <= INTEGER_LIMIT}
-
-    tokens_in = possible.get("input_tokens")
-    cached = _at_most(possible.get("cached_tokens"), tokens_in)
+    tokens_in, cached, written, written_long, out, reasoning, total = map(_count, given)
+    cached = _at_most(cached, tokens_in)
     rest = None if tokens_in is None else tokens_in - (cached or 0)
-    cache_write = _at_most(possible.get("cache_write_tokens"), rest)
-    out = possible.get("output_tokens")
-    total = possible.get("total_tokens")
+    written = _at_most(written, rest)
+    written_long, reasoning = _at_most(written_long, written), _at_most(reasoning, out)
     if tokens_in is not None and out is not None:
         total = tokens_in + out
-    tokens = Tokens(
-        input=tokens_in,
-        cached=cached,
-        cache_write=cache_write,
-        cache_write_long=_at_most(possible.get("cache_write_long_tokens"), cache_write),
-        output=out,
-        reasoning=_at_most(possible.get("reasoning_tokens"), out),
-        total=total,
-    )
-    kept = (
-        tokens.input,
-        tokens.cached,
-        tokens.cache_write,
-        tokens.cache_write_long,
-        tokens.output,
-        tokens.reasoning,
-        tokens.total if usage.total_tokens is not None else None,
-    )
-    cut = kept != tuple(given.values())
+    kept_total = None if usage.total_tokens is None else total
+    cut = given != (tokens_in, cached, written, written_long, out, reasoning, kept_total)
     if cut or usage.state is UsageState.INCONSISTENT:
         state = UsageState.INCONSISTENT
     elif usage.state is UsageState.ESTIMATED:
         state = UsageState.ESTIMATED
-    elif tokens.input is None and tokens.output is None:
+    elif tokens_in is None and out is None:
         state = UsageState.MISSING
     else:
         state = UsageState.REPORTED
-    return replace(tokens, state=state.value, reported=known if cut else None)
+    return Tokens(
+        input=tokens_in,
+        cached=cached,
+        cache_write=written,
+        cache_write_long=written_long,
+        output=out,
+        reasoning=reasoning,
+        total=total,
+        state=str(state),
+        reported={n: v for n, v in zip(_FIGURES, given, strict=True) if v is not None}
+        if cut
+        else None,
+    )
 
 
 def clean(value: str | None, limit: int = TEXT_LIMIT) -> str | None:
     """Text that every database takes, at most ``limit`` characters of it."""
     if value is None:
         return None
-    return _text(value, limit)
+    text = str(value)[:limit]
+    return text if text.isascii() and "\x00" not in text else _text(text, limit)
 
 
 def _text(value: str, limit: int = TEXT_LIMIT) -> str:

@@ -15,7 +15,19 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Any
 
-from sqlalchemy import BigInteger, Boolean, Double, Index, Integer, MetaData, Numeric, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Boolean,
+    Double,
+    Index,
+    Integer,
+    LargeBinary,
+    MetaData,
+    Numeric,
+    Table,
+    Text,
+    text,
+)
 from sqlalchemy.engine import Dialect
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -148,8 +160,50 @@ class Turn(Base):
         Index(None, "recorded_at", "id"),
         Index(None, "session_key", "started_at"),
         Index(None, "fingerprint", "started_at"),
+        # Costs nothing to the rows of gateways.
+        Index(
+            None,
+            "import_id",
+            "id",
+            sqlite_where=text("import_id IS NOT NULL"),
+            postgresql_where=text("import_id IS NOT NULL"),
+        ),
         {"sqlite_autoincrement": True},
     )
+
+
+class Import(Base):
+    """One run of an import, of one file or of many. Counts are those of its last batch."""
+
+    __tablename__ = "imports"
+
+    id: Mapped[str] = mapped_column(primary_key=True)
+    started_at: Mapped[int] = mapped_column(BigInteger())
+    ended_at: Mapped[int | None] = mapped_column(BigInteger())
+    state: Mapped[str]
+    """``running`` (also after a kill), ``done``, ``interrupted`` or ``undone``."""
+    names: Mapped[str]
+    """Names of its files without their directories, as far as they fit."""
+    formats: Mapped[str]
+    """Joined by commas."""
+    rows_new: Mapped[int] = mapped_column(BigInteger())
+    rows_known: Mapped[int] = mapped_column(BigInteger())
+    skipped: Mapped[int] = mapped_column(BigInteger())
+    reasons: Mapped[str]
+    """JSON: reason to number of records, of what was skipped."""
+
+
+class ImportKey(Base):
+    """A record that is not to be taken again. It outlives the row, its sums, and a purge."""
+
+    __tablename__ = "import_keys"
+
+    key: Mapped[bytes] = mapped_column(LargeBinary(16), primary_key=True)
+    """A digest of the row's ``turn_id``."""
+    import_id: Mapped[str | None]
+    """The import that took it; None: its row was purged."""
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
 
 
 class LedgerFact(Base):
@@ -163,3 +217,5 @@ class LedgerFact(Base):
 
 turns: Table = Base.metadata.tables["turns"]
 ledger_facts: Table = Base.metadata.tables["ledger_facts"]
+imports: Table = Base.metadata.tables["imports"]
+import_keys: Table = Base.metadata.tables["import_keys"]

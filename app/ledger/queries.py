@@ -5,11 +5,12 @@ Figures are in ``summary`` and ``series``.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Engine, func, null, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, null, select, tuple_
 
 from app.errors import AppError
 from app.ledger import cursors
@@ -125,34 +126,59 @@ def is_empty(engine: Engine) -> bool:
         return connection.execute(select(c.id).limit(1)).first() is None
 
 
+def selection(view: Filter, *what: ColumnElement[Any]) -> Select[Any]:
+    """Something of each row of a view, oldest first; rows of one instant as they were written."""
+    return select(*what).where(where(view)).order_by(time_column(view.by), c.id)
+
+
+@contextlib.contextmanager
+def snapshot(engine: Engine) -> Iterator[Connection]:
+    """A connection whose reads all see the ledger as it is now, for as long as it takes.
+
+    It is none of the pool's, so that nobody waits for one while a file goes to a slow reader. What
+    it holds up is the clearing away of what is deleted or overwritten meanwhile: on SQLite the
+    write-ahead log grows until it ends, on PostgreSQL dead rows stay.
+    """
+    with engine.connect() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execution_options(
+                isolation_level="REPEATABLE READ", postgresql_readonly=True
+            )
+        connection.detach()
+        if engine.dialect.name == "sqlite":
+            # Where no index has the order, what is sorted may be long.
+            driver: Any = connection.connection.dbapi_connection
+            driver.execute("PRAGMA temp_store = FILE")
+        with connection.begin():
+            connection.execute(select(c.id).limit(1)).first()  # both begin with the first read
+            yield connection
+
+
 def stream(
     engine: Engine, view: Filter, *, columns: Sequence[str] = COLUMNS, chunk: int = 1_000
 ) -> Iterator[list[tuple[Any, ...]]]:
     """All rows of a view, oldest first, as lists of up to ``chunk`` value tuples.
 
-    Which rows belong to it is settled by the first step: later ones do not mix in. Each chunk is
-    a short transaction of its own, so that a slow reader holds up neither the writer nor the
-    write-ahead log; memory is that of one chunk.
+    They are those of the moment of the first step, from one ``snapshot``; memory is that of one
+    chunk. Who leaves early has to ``close`` it.
     """
-    time = time_column(view.by)
-    selected = [c[name] for name in columns]
-    with engine.connect() as connection:
-        newest: int | None = connection.execute(select(func.max(c.id))).scalar_one()
-    if newest is None:
-        return
-    query = select(*selected, time, c.id).order_by(time, c.id).limit(chunk)
-    here = query.where(where(view), c.id <= newest)
-    while True:
-        with engine.connect() as connection:
-            found = connection.execute(here).all()
-        if found:
-            yield [tuple(record[:-2]) for record in found]
-        if len(found) < chunk:
-            return
-        last, number = found[-1][-2:]
-        # The window is narrowed too: databases look only for its bounds in the index.
-        rest = replace(view, start=last)
-        here = query.where(where(rest), c.id <= newest, tuple_(time, c.id) > tuple_(last, number))
+    with snapshot(engine) as connection:
+        yield from stream_from(connection, view, columns=columns, chunk=chunk)
+
+
+def stream_from(
+    connection: Connection,
+    view: Filter,
+    *,
+    columns: Sequence[str] = COLUMNS,
+    chunk: int = 1_000,
+) -> Iterator[list[tuple[Any, ...]]]:
+    """``stream`` within a snapshot that is there."""
+    query = selection(view, *(c[name] for name in columns))
+    options = {"stream_results": True, "max_row_buffer": chunk}
+    with connection.execute(query, execution_options=options) as result:
+        for part in result.partitions(chunk):
+            yield [tuple(record) for record in part]
 
 
 def dimensions(

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, select
 
 from app.ledger import store
 from app.ledger.database import WRITES
-from app.ledger.rollups import rebuild
+from app.ledger.models import turns
+from app.ledger.rollups import lives, rebuild
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, start_of
 
@@ -43,7 +44,7 @@ def prune(
         state = states.hold(connection, change=True)
         if state.missing:
             return Pruned(0, state.rows_from, state.rollups_from)
-        rows_from = _later(state.rows_from, _cut(now, row_days))
+        rows_from = _later(state.rows_from, _first_kept(connection, _cut(now, row_days)))
         rollups_from = _later(state.rollups_from, _cut(now, rollup_days))
         if rollups_from is not None:
             rollups_from = None if rows_from is None else min(rollups_from, rows_from)
@@ -60,7 +61,10 @@ def prune(
             break
     if rollups_from is not None and not stop():
         with writing.begin() as connection:
+            state = states.hold(connection, change=True)
+            touched = lives.active(connection, -(1 << 62), rollups_from)
             rebuild.clear(connection, -(1 << 62), rollups_from)
+            lives.refresh(connection, touched, state)
     return Pruned(deleted, rows_from, rollups_from)
 
 
@@ -69,6 +73,15 @@ def kept_from(engine: Engine) -> Pruned:
     with engine.connect() as connection:
         state = states.read(connection)
     return Pruned(0, state.rows_from, state.rollups_from)
+
+
+def _first_kept(connection: Connection, cut: int | None) -> int | None:
+    """The cut, where there is anything before it: what is imported later is not too old until
+    something of its time was deleted."""
+    if cut is None:
+        return None
+    old = select(turns.c.id).where(turns.c.started_at < cut).limit(1)
+    return None if connection.execute(old).first() is None else cut
 
 
 def _cut(now: int, days: int) -> int | None:

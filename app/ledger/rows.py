@@ -1,4 +1,4 @@
-"""One turn as the rest of the service sees it: plain, frozen, never tied to a database session.
+"""One turn as the rest of the service sees it: plain, never tied to a database session.
 
 ``COLUMNS`` is the contract: the names, in this order, are the header of the CSV, the fields of
 the API and the columns of the table. New columns are added at the end. ``docs/ledger.md`` says
@@ -20,8 +20,11 @@ from typing import Any
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class TurnRow:
+    """Never changed once it is made. Not frozen: with so many fields that takes four times as long,
+    and one is made for every turn."""
+
     # The turn
     turn_id: str
     started_at: int

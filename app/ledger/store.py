@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, upd
 from app.errors import LedgerError
 from app.ledger.inserting import insert_new
 from app.ledger.models import turns
-from app.ledger.rollups import apply, session_ends
+from app.ledger.rollups import apply, lives, session_ends
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rows import COLUMNS, TurnRow
 
@@ -93,10 +93,15 @@ def _count(
     state = apply.advance(connection, newest)
     if state.missing and taken:
         raise NOT_BUILT
+    late = {key for start, key, _ in made.sessions if start < state.coarse_until}
+    if late:
+        lives.hold(connection)
     apply.add(connection, made, state)
     if taken:
         apply.tidy(connection, made, state)
         session_ends.correct(connection, made, state)
+    if late:
+        lives.refresh(connection, late, state)
 
 
 def _locked(

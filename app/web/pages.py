@@ -7,7 +7,6 @@ from urllib.parse import parse_qsl
 
 from fastapi import APIRouter, Request
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.concurrency import run_in_threadpool
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
 from app.charts.registry import CHARTS
@@ -62,25 +61,27 @@ class Pages:
 def router(web: Web) -> APIRouter:
     pages = Pages(web)
     routes = APIRouter(include_in_schema=False)
+    # On the event loop, which it takes less than a millisecond: a page comes and says what is wrong
+    # although every thread waits for the database.
 
     @routes.api_route("/", methods=["GET", "HEAD"])
-    def overview() -> HTMLResponse:
+    async def overview() -> HTMLResponse:
         return HTMLResponse(pages.render("overview"))
 
     @routes.api_route("/requests", methods=["GET", "HEAD"])
-    def requests() -> HTMLResponse:
+    async def requests() -> HTMLResponse:
         return HTMLResponse(pages.render("requests"))
 
     @routes.api_route("/alerts", methods=["GET", "HEAD"])
-    def alerts() -> HTMLResponse:
+    async def alerts() -> HTMLResponse:
         return HTMLResponse(pages.render("alerts", received=web.received is not None))
 
     @routes.api_route("/settings", methods=["GET", "HEAD"])
-    def settings() -> HTMLResponse:
+    async def settings() -> HTMLResponse:
         return HTMLResponse(pages.render("settings"))
 
     @routes.get("/login")
-    def login_form(request: Request) -> Response:
+    async def login_form(request: Request) -> Response:
         target = local_path(request.query_params.get("next"))
         if not web.tickets.token_set:
             return RedirectResponse(target, status_code=303)
@@ -93,7 +94,7 @@ def router(web: Web) -> APIRouter:
         if not web.tickets.token_set:
             return RedirectResponse(target, status_code=303)
         if not web.tickets.accepts_token(form.get("token", "").strip()):
-            return await run_in_threadpool(pages.login, target, WRONG_TOKEN)
+            return pages.login(target, WRONG_TOKEN)
         answer = RedirectResponse(target, status_code=303)
         answer.set_cookie(
             COOKIE,
@@ -107,13 +108,13 @@ def router(web: Web) -> APIRouter:
         return answer
 
     @routes.post("/logout")
-    def logout() -> Response:
+    async def logout() -> Response:
         answer = JSONResponse({"status": "ok"})
         answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")
         return answer
 
     @routes.get("/favicon.ico")
-    def icon() -> Response:
+    async def icon() -> Response:
         if not web.assets.has(ICON):
             return Response(status_code=204)
         return RedirectResponse(f"{web.assets.url}/{ICON}", status_code=307)

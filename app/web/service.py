@@ -2,54 +2,50 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
 from html import escape
 from typing import Any
 
 from fastapi import APIRouter
 from starlette.responses import HTMLResponse, Response
 
+from app.ledger.rows import iso, to_ms
 from app.telemetry import CONTENT_TYPE
 from app.web.answers import JsonAnswer
+from app.web.health import STARTING, health
 from app.web.web import Web
 
 
 def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
     """``openapi`` gives the application's schema."""
     routes = APIRouter()
+    scraping = asyncio.Lock()  # it may ask the ledger: one thread, and not one of the pages'
+
+    # On the event loop: these answer although every thread waits for the database.
 
     @routes.get("/healthz", tags=["service"])
-    def healthz() -> JsonAnswer:
+    async def healthz() -> JsonAnswer:
         """The process answers."""
         return JsonAnswer({"status": "ok"})
 
     @routes.get("/readyz", tags=["service"])
-    def readyz() -> JsonAnswer:
-        """The ledger is open and can be written. Turns are served in any case."""
-        if web.engine is None or web.writer_state is None:
-            return JsonAnswer({"status": "starting", "ledger": None}, status_code=503)
-        state = web.writer_state()
-        ready = not state.retrying
-        ledger = {
-            "queued": state.queued,
-            "written": state.written,
-            "dropped": state.dropped,
-            "rejected": state.rejected,
-            "retrying": state.retrying,
-            "last_error": state.last_error,
-            "on_disk": state.on_disk,
-            "journal": None if state.journal is None else asdict(state.journal),
-        }
-        return JsonAnswer(
-            {"status": "ok" if ready else "ledger_unwritable", "ledger": ledger},
-            status_code=200 if ready else 503,
-        )
+    async def readyz() -> JsonAnswer:
+        """The ledger can be read and written. Turns are served in any case."""
+        told = _health(web)
+        return JsonAnswer(told, status_code=200 if told["status"] == "ok" else 503)
+
+    @routes.get("/api/status", tags=["service"])
+    async def status() -> JsonAnswer:
+        """What `/readyz` says, for pages: always 200."""
+        return JsonAnswer({"as_of": iso(to_ms(web.clock.now()))} | _health(web))
 
     @routes.get("/metrics", tags=["service"])
-    def metrics() -> Response:
+    async def metrics() -> Response:
         """Prometheus text."""
-        return Response(web.telemetry.render(), headers={"content-type": CONTENT_TYPE})
+        async with scraping:
+            body = await asyncio.to_thread(web.telemetry.render)
+        return Response(body, headers={"content-type": CONTENT_TYPE})
 
     @routes.get("/openapi.json", include_in_schema=False)
     def schema() -> JsonAnswer:
@@ -60,6 +56,13 @@ def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
         return HTMLResponse(list_of_endpoints(openapi()))
 
     return routes
+
+
+def _health(web: Web) -> dict[str, Any]:
+    if web.engine is None or web.writer_state is None:
+        return STARTING
+    reading = None if web.reading is None else web.reading()
+    return health(web.writer_state(), reading, to_ms(web.clock.now()))
 
 
 def list_of_endpoints(schema: dict[str, Any]) -> str:

@@ -12,7 +12,9 @@ from starlette.requests import Request
 from app.alerts.service import Alerts
 from app.clock import Clock
 from app.errors import AppError
+from app.keys import Keys
 from app.ledger.filters import Filter, parse
+from app.ledger.probe import NO_ANSWER, Reading
 from app.ledger.rows import iso, to_ms
 from app.ledger.writer import WriterState
 from app.settings import Settings
@@ -23,6 +25,13 @@ from app.web.live import Hub
 
 Received = Callable[[], Sequence[Mapping[str, Any]]]
 """Messages as ``/api/alerts/received`` shows them, newest first. Called in a worker thread."""
+
+LEDGER_UNAVAILABLE = AppError(
+    "ledger_unavailable",
+    "The ledger cannot be read at the moment.",
+    "Turns are served all the same. Check the database and try again.",
+    status=503,
+)
 
 
 @dataclass
@@ -35,6 +44,10 @@ class Web:
     engine: Engine | None = None
     """Open between the service's start and its end."""
     writer_state: Callable[[], WriterState] | None = field(default=None)
+    reading: Callable[[], Reading] | None = None
+    """What the probe of the ledger knows; None where nothing probes it."""
+    keys: Keys | None = None
+    """The ledger's, from the service's start on."""
     alerts: Alerts | None = None
     """At work between the service's start and its end."""
     settings: Settings | None = None
@@ -45,12 +58,35 @@ class Web:
     def ledger(self) -> Engine:
         if self.engine is None:
             raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
+        self._refuse_silence()
         return self.engine
+
+    @property
+    def pseudonym(self) -> Callable[[str], str]:
+        """What stands for a name that a client chose, as with the setting ``pseudonymize``."""
+        if self.keys is None:
+            raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
+        return self.keys.pseudonym
+
+    @property
+    def silent(self) -> bool:
+        """The database neither answers nor refuses: whoever asks it waits, and soon all threads
+        that answer pages do."""
+        return self.reading is not None and self.reading().error == NO_ANSWER
+
+    def firing(self) -> Iterable[tuple[str, str, str, int]]:
+        """Alerts for ``Telemetry.watch_alerts``; none while they cannot be asked for."""
+        return () if self.alerts is None or self.silent else self.alerts.figures()
+
+    def _refuse_silence(self) -> None:
+        if self.silent:
+            raise LEDGER_UNAVAILABLE
 
     @property
     def alerting(self) -> Alerts:
         if self.alerts is None:
             raise AppError("not_ready", "Alerts are not at work.", "Try again shortly.", status=503)
+        self._refuse_silence()
         return self.alerts
 
     def view(self, request: Request, *, also: Iterable[str] = ()) -> Filter:

@@ -10,6 +10,7 @@ that it alone knows what the protocol asks for. Tests compare the two on any str
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections import deque
 from typing import Any
 
@@ -17,8 +18,11 @@ from websockets.asyncio.client import ClientConnection
 from websockets.protocol import State
 
 _FINAL_TEXT = 0x81
+_SIZE_IN_TWO_BYTES = 126
 _HIGH, _LOW = 256 * 1024, 64 * 1024
 """Bytes of messages that wait: above the first nothing more is read, until below the second."""
+_SHORT = 32 * 1024
+"""Bytes of a frame that is sent without looking whether the other side takes it."""
 
 
 class QuickConnection(ClientConnection):
@@ -69,6 +73,25 @@ class QuickConnection(ClientConnection):
         if self._reader is not None and not self._reader.done():
             self._reader.set_result(None)
 
+    # For the sender
+
+    def send_at_once(self, frame: bytes) -> bool:
+        """Send a short text frame where nothing is to be waited for.
+
+        False where something is, or the connection is no longer open: then the library has to.
+        """
+        protocol = self.protocol
+        if (
+            protocol.state is not State.OPEN
+            or self.paused
+            or self.send_in_progress is not None
+            or len(frame) > _SHORT
+        ):
+            return False
+        protocol.send_text(frame)
+        self.send_data()
+        return True
+
     # For the network
 
     def data_received(self, data: bytes) -> None:
@@ -99,10 +122,19 @@ class QuickConnection(ClientConnection):
     def _read(self, data: bytes) -> int:
         """Deal with the whole frames that ``data`` begins with; where the rest begins."""
         protocol, messages = self.protocol, self._messages
-        most = protocol.max_message_size
+        most = protocol.max_message_size or sys.maxsize
         at, size = 0, len(data)
         self._awaited = 0
         while protocol.state is State.OPEN:
+            # Text of 126 to 65,535 bytes, one after the other: nearly all that comes.
+            while at + 4 <= size and data[at] == _FINAL_TEXT and data[at + 1] == _SIZE_IN_TWO_BYTES:
+                length = data[at + 2] << 8 | data[at + 3]
+                end = at + 4 + length
+                if end > size or length > most or self._fragments:
+                    break
+                messages.append(data[at + 4 : end])
+                self._waiting_bytes += length
+                at = end
             start = at + 2
             if size < start:
                 return at
@@ -115,7 +147,7 @@ class QuickConnection(ClientConnection):
                     break  # a mask
                 length = int.from_bytes(data[at + 2 : start], "big")
             end = start + length
-            if most is not None and length > most:
+            if length > most:
                 break
             if end > size:
                 self._awaited = end - at

@@ -111,3 +111,8 @@ def test_the_secret_is_not_in_the_repr():
 def test_the_fingerprint_tells_secrets_apart():
     assert KEYS.fingerprint == Keys(bytes(range(32))).fingerprint
     assert KEYS.fingerprint != Keys(bytes(32)).fingerprint
+
+
+def test_a_pseudonym_is_a_hash_under_the_key():
+    assert KEYS.hmac("name", "ünï") == KEYS.pseudonym("ünï")
+    assert Keys(bytes(32)).pseudonym("ünï") != KEYS.pseudonym("ünï")

@@ -51,7 +51,7 @@ def test_addresses_are_not_logged_and_the_server_does_not_name_itself(settings):
 def test_the_protocols_that_are_asked_for_are_installed(settings):
     config = configure(application, settings)
     config.load()
-    assert ("HttpToolsProtocol", "WebSocketsSansIOProtocol") == (
+    assert ("HttpConnection", "WebSocketsSansIOProtocol") == (
         config.http_protocol_class.__name__,
         config.ws_protocol_class.__name__,
     )

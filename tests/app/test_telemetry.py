@@ -2,6 +2,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from app.ledger.journal.journal import JournalState
+from app.ledger.probe import Reading
 from app.ledger.writer import WriterState
 from app.telemetry import CONTINUATION, MODELS, Telemetry
 from tests.support.rows import make_row, unknown_usage
@@ -138,10 +139,23 @@ def test_the_writers_counters_are_read_with_each_scrape():
     assert value(found, "warmline_journal_missed_total") == 11
     assert value(found, "warmline_journal_torn_total") == 12
     assert value(found, "warmline_ledger_queued_rows") == 1
+    assert value(found, "warmline_ledger_rows_on_disk") == 7
+    assert value(found, "warmline_ledger_retrying") == 1
+    assert value(found, "warmline_ledger_waiting_since_seconds") == 13
     assert value(found, "warmline_ledger_rows_written_total") == 2
     assert value(found, "warmline_ledger_rows_dropped_total") == 4
     assert value(found, "warmline_ledger_rows_rejected_total") == 5
     assert value(found, "warmline_ledger_write_errors_total") == 6
+
+
+def test_whether_the_ledger_can_be_read_is_told_once_it_is_known():
+    telemetry = Telemetry("1")
+    reading = None
+    telemetry.watch_reading(lambda: reading)
+    assert not any("readable" in name for name, _ in samples(telemetry))
+    for readable in (True, False):
+        reading = Reading(readable=readable, since=None, error=None)
+        assert value(samples(telemetry), "warmline_ledger_readable") == readable
 
 
 def test_the_version_is_a_label():

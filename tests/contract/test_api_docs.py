@@ -56,6 +56,7 @@ def missing(shown, real, path=""):
         ("`GET /api/charts`", "/api/charts"),
         ("`GET /api/charts/{slug}`", "/api/charts/modes"),
         ("`GET /api/settings`", "/api/settings"),
+        ("`GET /api/status`", "/api/status"),
     ],
 )
 def test_every_key_of_an_example_is_in_the_answer(site, heading, path):

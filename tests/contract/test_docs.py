@@ -12,6 +12,7 @@ from app.alerts.guard import Guard
 from app.alerts.receiver_file import parse_file
 from app.ledger.conditions import COLUMN_OF, HIT_SHARE, SEARCHED, SUCCEEDED
 from app.ledger.csv_export import CSV_TYPE, SCHEMA_VERSION, file_name
+from app.ledger.exporting import CLIENT_NAMES
 from app.ledger.facts import TEXT_LIMIT
 from app.ledger.filters import CLOSED, DIMENSIONS, PARAMETERS, parse
 from app.ledger.models import turns
@@ -27,6 +28,7 @@ from app.ledger.writer import LedgerWriter
 from app.presets import PRESETS
 from app.setting_table import SETTINGS, UPSTREAM_SETTINGS, Setting
 from app.settings import load
+from app.web.export import BOUNDS
 from engine.model import Kind, Mode, Reason, Status, UsageState
 from tests.support.clock import START
 from tests.support.markdown import section, table
@@ -190,6 +192,11 @@ def test_the_facts_of_the_export_are_those_of_the_code():
     for fact in (CSV_TYPE, f"X-Ledger-Schema: {SCHEMA_VERSION}"):
         assert f"`{fact}`" in text
     assert f"`{file_name(1_793_491_200_000, 1_793_577_600_000, 'csv')}`" in text
+    for column in CLIENT_NAMES:
+        assert f"`{column}`" in text
+    assert (8, 60, 3_600) == (BOUNDS.at_once, BOUNDS.patience, BOUNDS.whole)
+    assert "60 seconds for a piece" in text
+    assert "one hour for the whole file, eight files at once" in text
 
 
 def test_the_limit_of_names_is_the_codes():

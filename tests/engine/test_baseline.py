@@ -7,7 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import items as rules
-from engine.baseline import Baseline, HeldItem, grown, matched
+from engine.baseline import Baseline, HeldItem, digested, grown, matched
+from engine.held import Odd
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
 from tests.support.transcripts import STYLES, body, messages, raw, said, written
@@ -144,3 +145,58 @@ def test_an_input_that_is_a_string_is_kept_as_its_item():
     held = grown((), split(b'{"input":"hi"}').items, [raw(said("b"))])
     assert (held.spelling, len(held), held.size > 0) == (None, 2, True)
     assert bytes(held[0].held) == b'{"role":"user","content":"hi"}'
+
+
+def known_of(asked, held):
+    return [Known(held.spelling, own_copy(asked.fields))]
+
+
+def answered_twice():
+    """A client that repeats two answers without their ids, and what is held then."""
+    first = grown((), request(["a"]).items, [raw(said("b", id="m1")), raw(said("c", id="m2"))])
+    asked = request(["a", said("b"), said("c"), "d"])
+    return asked, grown(first, asked.items, [])
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_what_is_kept_beside_an_echo_is_kept_anew_from_the_first_other_item_on(at):
+    asked, held = answered_twice()
+    ids = [("b", "m1"), ("c", "m2")]
+    spelled = [
+        said(text) if at > 1 + i else said(text, id=id_) for i, (text, id_) in enumerate(ids)
+    ]
+    again = request(["a", *spelled, "d", "e"], known_of(asked, held)).items
+    later = grown(held, again, [])
+    assert [(1, Odd(None if at < 2 else raw(said("b", id="m1")), received=True)),
+            (2, Odd(None if at < 3 else raw(said("c", id="m2")), received=True))] == [*later.odd]  # fmt: skip
+
+
+def test_what_a_body_repeats_is_not_looked_at():
+    asked, held = answered_twice()
+    again = request(["a", said("b"), said("c"), "d", "e"], known_of(asked, held)).items
+    later = grown(held, again, [])
+    assert (len(later), later.odd, held._made) == (5, held.odd, {})
+
+
+def test_what_is_spelled_as_before_is_not_looked_at():
+    asked, held = answered_twice()
+    assert matched(held, [*asked.items, raw("e")]) == len(held) == 4
+    assert held._made == {}
+    assert matched(held, [*asked.items[:3], raw("e")]) == 3
+    assert [*held._made] == [3]
+
+
+def test_what_a_digest_does_not_say_is_kept_once():
+    held = answered_twice()[1]
+    assert held.condense(b"k")
+    later = grown(held, request(["a", said("b"), said("c", id="m2"), "d", "e"]).items, [])
+    assert later.odd == tuple((n, Odd(None, received=True, sealed=True)) for n in (1, 2))
+
+
+def test_of_nothing_no_digest_is_kept():
+    first = grown((), request([]).items, [])
+    later = grown(first, request(["a"]).items, [])
+    first.give_way(later)
+    assert later.condense(b"k")
+    assert (digested(first), first.told()()) == (None, [])
+    assert (len(digested(later)), later.told()) == (1, None)

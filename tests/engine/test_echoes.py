@@ -73,6 +73,7 @@ def test_one_item_is_an_echo_of_one_item():
         ([None, "n"], ["m", None], 2),
         ([None, "n"], [None, "m"], 2),
         (["m", "m"], ["m", "m"], 2),
+        (["m", None], [None], 1),
     ],
 )
 def test_items_of_equal_content_pair_off_by_their_ids(held, sent, pairs):
@@ -123,6 +124,15 @@ def test_what_looks_like_the_users_is_no_echo_whoever_made_it():
     assert most_echoed([first, later], asked.items) is None
 
 
+@pytest.mark.parametrize("asked", [user("q"), user("q") | {"type": "message"}])
+def test_it_is_none_where_only_digests_are_kept_either(asked):
+    first = turn([user("a")], [asked])
+    later = turn([user("a"), asked, user("c")], [said("d")], first, [first])
+    assert later.items.condense(KEY)
+    assert most_echoed([later], request([user("a"), asked, user("C")]).items) is None
+    assert most_echoed([first], request([user("A"), asked]).items) is None
+
+
 def test_to_name_one_baseline_echoes_nothing_of_another():
     """Neither of them stands in a body: that is no body in common."""
     named = turn([user("x")], [said("y")])
@@ -137,6 +147,8 @@ def test_an_item_that_cannot_be_read_is_no_echo_and_hides_none():
     one = turn([user("a")], [said("b")])
     body = b'{"input":[{"type":"reasoning","a":1,"a":2},%s]}' % json.dumps(said("b")).encode()
     assert most_echoed([one], split(body).items) is one
+    deep = Raw(b"[" * 5000 + b"]" * 5000)
+    assert most_echoed([one], [deep, deep, Raw(json.dumps(said("b")).encode())]) is one
     odd = turn([user("a")], [])
     odd.items = (HeldItem(Raw(b'{"a":1,"a":2}'), received=True),)
     assert most_echoed([odd, one], split(body).items) is one
@@ -192,6 +204,36 @@ def test_an_echo_behind_an_edited_item_is_found_without_counting(monkeypatch):
     anchor = turn([user("a"), said("b"), user("c")], [said("d")])
     monkeypatch.setattr(echoes, "_counted", None)
     assert most_echoed([anchor], request([user("A"), said("b"), user("c")]).items) is anchor
+
+
+def test_few_items_are_looked_at_before_all_are_counted(monkeypatch):
+    monkeypatch.setattr(echoes, "_LOOKED_AT", 2)
+    one, two = turn([user("a"), said("b")], []), turn([user("a"), user("b"), said("c")], [])
+    monkeypatch.setattr(echoes, "_counted", lambda *_: "counted")
+    assert most_echoed([one], request([user("a"), said("b"), user("c")]).items) is one
+    asked = request([user("a"), user("b"), said("c")])
+    assert most_echoed([two], asked.items) == "counted"
+
+
+@pytest.mark.parametrize("count", [6, 7])
+def test_the_middle_is_read_of_all_but_very_long_transcripts(monkeypatch, count):
+    monkeypatch.setattr(echoes, "_LONG", 6)
+    monkeypatch.setattr(echoes, "_AT_AN_END", 2)
+    users = [user(str(n)) for n in range(count - 1)]
+    found = []
+    for place in range(count):
+        held = turn([*users[:place], said("b"), *users[place:]], [])
+        found.append(most_echoed([held], request([said("b")]).items) is held)
+    assert found == [True] * 6 if count == 6 else [True, True, False, False, False, True, True]
+
+
+def test_of_what_came_after_the_digests_the_ends_are_read(monkeypatch):
+    monkeypatch.setattr(echoes, "_LONG", 6)
+    monkeypatch.setattr(echoes, "_AT_AN_END", 2)
+    held = turn([user("a")], [said(str(n)) for n in range(7)])
+    assert held.items.condense(KEY)
+    found = [n for n in range(7) if most_echoed([held], request([said(str(n))]).items) is held]
+    assert [0, 1, 5, 6] == found
 
 
 def test_of_very_long_transcripts_the_ends_are_read(monkeypatch):

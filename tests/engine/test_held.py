@@ -43,6 +43,42 @@ def test_a_spelling_takes_no_more_memory_than_it_needs():
     assert respelled.echo.copy() is respelled.echo
 
 
+def cut_out(value):
+    """An item as a slice of a body, which would keep all of it in memory."""
+    body = bytes(raw([value]))
+    return Raw(memoryview(body)[1:-1])
+
+
+def test_what_is_held_is_cut_out_even_if_its_spelling_is():
+    one, other = cut_out(said("x", id="m")), raw(said("x"))
+    twin = HeldItem(one, received=True, echo=other).spelled(raw(said("x")))
+    assert (twin.held, twin.echo) == (one, other)
+    assert twin.held.copy() is twin.held
+
+
+def test_what_is_kept_beside_an_echo_has_memory_of_its_own():
+    item = HeldItem(cut_out(said("x", id="m")), received=True)
+    kept = item.odd(raw(said("x"))).held
+    assert (kept, kept.copy() is kept) == (item.held, True)
+
+
+def test_an_item_weighs_what_it_holds_and_once_what_is_the_same():
+    one, other = raw(said("x")), raw(said("x", id="m"))
+    assert len(bytes(one)) == HeldItem(one, received=True).size
+    assert len(bytes(one) + bytes(other)) == HeldItem(one, received=True, echo=other).size
+
+
+def test_each_field_of_an_expected_echo_has_its_weight():
+    weights = []
+    for more in ({}, {"a": 1}, {"a": 1, "b": 1, "c": 1}):
+        item = HeldItem(raw(said("x", id="m", **more)), received=True)
+        assert item.weight_of_expected == 0
+        item.expect()
+        weights.append(item.weight_of_expected)
+    assert weights[0] > 0
+    assert weights[2] - weights[1] == 2 * (weights[1] - weights[0]) > 0
+
+
 KEYS = ["id", "status", "type", "role", "content", "summary", "encrypted_content", "arguments",
         "call_id", "name", "x"]  # fmt: skip
 PARTS = ['"a"', '"b"', '""', "null", "1", "1.0", "[]", "{}", '{"a":1,"a":1}', '"reasoning"',
@@ -81,6 +117,7 @@ def test_the_usual_echoes_are_expected(monkeypatch):
     held.expect()
     monkeypatch.setattr(rules, "difference", pytest.fail)
     assert held.difference(raw(call)) is None
+    assert held.difference(raw({**call, "status": "in_progress"})) is None
     assert (
         held.difference(raw({k: call[k] for k in ("name", "type", "arguments", "call_id")})) is None
     )
@@ -171,6 +208,35 @@ def test_an_expected_echo_that_names_a_key_twice_proves_nothing():
     assert item.difference(Raw(text[:-1] + b', "status": {"a": 1, "a": 1}}')) == ()
 
 
+@pytest.mark.parametrize("part", ['{"a":1,"a":1}', '[{"a":1,"a":1}]', '[[{"b":{"a":1,"a":1}}]]'])
+@pytest.mark.parametrize("received", [True, False])
+def test_a_key_that_stands_twice_inside_proves_nothing_in_another_order(part, received):
+    item = HeldItem(Raw(b'{"x":%s,"y":1}' % part.encode()), received=received)
+    assert item.difference(Raw(b'{"y":1,"x":%s}' % part.encode())) == ()
+    once = part.replace('"a":1,"a":1', '"a":1')
+    item = HeldItem(Raw(b'{"x":%s,"y":1}' % once.encode()), received=received)
+    assert item.difference(Raw(b'{"y":1,"x":%s}' % once.encode())) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [("id", '"r"', None), ("id", "null", ("encrypted_content",)), ("id", '""', ("encrypted_content",)),
+     ("encrypted_content", '"e"', None), ("encrypted_content", "null", ("encrypted_content",)),
+     ("encrypted_content", '""', ("encrypted_content",))],
+)  # fmt: skip
+@pytest.mark.parametrize("received", [True, False])
+def test_reasoning_that_nothing_identifies_is_not_the_same_in_another_order(
+    name, value, expected, received
+):
+    item = HeldItem(
+        Raw(b'{"type":"reasoning","summary":[],"%s":%s}' % (name.encode(), value.encode())),
+        received=received,
+    )
+    now = Raw(b'{"%s":%s,"summary":[],"type":"reasoning"}' % (name.encode(), value.encode()))
+    assert item.difference(now) == expected
+    assert item.difference(item.held) is None
+
+
 def output(text, meta):
     return raw(
         {"type": "function_call_output", "call_id": "c", "output": {"t": text, "_meta": meta}}
@@ -248,6 +314,11 @@ def test_of_a_digested_item_kind_length_and_maker_are_known():
         True,
         0,
     )
+
+
+def test_a_spelling_that_is_at_hand_again_has_memory_of_its_own():
+    back = digested(said("x")).spelled(cut_out(said("x")))
+    assert (back.held, back.held.copy() is back.held) == (raw(said("x")), True)
 
 
 @pytest.mark.parametrize("received", [True, False])

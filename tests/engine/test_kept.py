@@ -7,7 +7,7 @@ import json
 import pytest
 
 from engine import kept
-from engine.chain import Anchor, Epoch, KeptChain, stage
+from engine.chain import Anchor, Chain, Epoch, KeptChain, stage
 from engine.decision import Asker
 from engine.model import ColdCause, Policy, Reason
 from engine.request import own_copy, split
@@ -231,3 +231,24 @@ def test_what_an_answer_hangs_on_is_read_from_its_first_event_or_its_body():
 )
 def test_a_refusal_to_store_is_known_by_its_word(status, body, expected):
     assert expected is kept.refuses_to_store(status, body)
+
+
+def answered(response_id):
+    fold = Fold()
+    fold.response_id = response_id
+    return fold
+
+
+@pytest.mark.parametrize("on_connection", [True, False])
+@pytest.mark.parametrize(
+    ("id_", "renamed", "expected"),
+    [("resp_2", False, (False, False)), ("resp_1", False, (True, True)),
+     ("resp_2", True, (False, True)), ("resp_1", True, (True, True))],
+)  # fmt: skip
+def test_an_id_names_two_if_it_was_given_again(id_, renamed, expected, on_connection):
+    """One that was given elsewhere does not matter to a connection: it knows its latest response."""
+    former = anchor("a", ANSWER)
+    former.response_id, former.renamed = "resp_1", renamed
+    chain = Chain("c", "conn", b"h", 0.0, 0.0) if on_connection else None
+    assert expected[not on_connection] is kept.names_two(former, answered(id_), chain)
+    assert kept.names_two(None, answered(id_), chain) is False

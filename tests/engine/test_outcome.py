@@ -3,7 +3,7 @@ from __future__ import annotations
 import json
 
 from engine.model import Kind, Mode, Reason
-from engine.outcome import Answer, chained, lost, name_of, nested
+from engine.outcome import Answer, Singly, lost, name_of, nested
 from engine.sessions import Scope
 from engine.turn import Call, Event, Turn, Upstream
 
@@ -46,12 +46,23 @@ def test_an_error_that_has_its_status_is_relayed_as_it_came():
     assert event is nested(event)
 
 
-async def test_the_first_event_comes_before_the_rest():
-    async def rest():
-        yield Event(b"2")
+async def test_the_events_of_batches_come_one_by_one_and_closing_closes_the_batches():
+    closed = []
 
-    assert [b"1", b"2"] == [event.data async for event in chained(Event(b"1"), rest())]
-    assert [b"2"] == [event.data async for event in chained(None, rest())]
+    async def batches():
+        try:
+            yield [Event(b"1"), Event(b"2")]
+            yield []
+            yield [Event(b"3")]
+            yield [Event(b"4")]
+        finally:
+            closed.append(True)
+
+    events = Singly(batches())
+    assert [b"1", b"2", b"3"] == [(await anext(events)).data for _ in range(3)]
+    await events.aclose()
+    assert [True] == closed
+    assert [] == [event async for event in events]
 
 
 def test_an_answer_is_streamed_when_it_has_events():

@@ -151,16 +151,39 @@ async def test_comments_and_the_trailer_of_a_stream_are_relayed_as_they_came():
     assert Status.COMPLETED is s.last.status
 
 
-async def test_events_that_are_there_at_once_are_handed_out_together_and_their_turn_is_over():
+@pytest.mark.parametrize(("small", "parts"), [(1 << 16, 1), (0, 2)])
+async def test_events_that_are_there_at_once_are_handed_out_together_and_their_turn_is_over(
+    monkeypatch, small, parts
+):
+    monkeypatch.setattr("engine.relay._SMALL", small)
     s, single = stack(), stack()
     s.sockets.are_eager = True
     answer = await s.answer(FIRST)
-    first = await anext(answer.batches)
-    rest = [batch async for batch in answer.batches if s.facts]
+    assert (parts == 1) is bool(s.facts)
+    batches = [batch async for batch in answer.batches]
     expected = [event["type"] for event in await single.turn(FIRST)]
-    types = [[json.loads(event.data)["type"] for event in one] for one in (first, *rest)]
-    assert [expected[:1], expected[1:]] == types
+    types = [[json.loads(event.data)["type"] for event in one] for one in batches]
+    assert [[expected], [expected[:1], expected[1:]]][parts - 1] == types
     assert (Status.COMPLETED, 1) == (s.last.status, len(s.facts))
+
+
+@pytest.mark.parametrize(("continuation", "known"), [("websocket", True), ("off", False)])
+async def test_it_is_told_whether_something_follows_where_that_is_known(continuation, known):
+    s = stack(Policy(continuation=continuation))
+    answer = await s.answer(FIRST)
+    assert not answer.is_over()
+    over = [answer.is_over() async for _ in answer.batches]
+    assert {False} == set(over[:-1])
+    assert (known, True) == (over[-1], answer.is_over())
+
+
+async def test_an_answer_that_is_one_error_is_over_with_it():
+    s = stack()
+    s.core.faults.on_request(faults.ErrorFrame("server_error", None, shape="failed"))
+    s.core.faults.on_request(faults.ErrorFrame("server_error", None, shape="failed"))
+    answer = await s.answer(FIRST)
+    assert 1 == len([event async for event in answer])
+    assert answer.is_over()
 
 
 async def test_what_is_handed_out_together_is_bounded(monkeypatch):
@@ -169,5 +192,5 @@ async def test_what_is_handed_out_together_is_bounded(monkeypatch):
     s.sockets.are_eager = True
     answer = await s.answer(FIRST)
     sizes = [len(batch) async for batch in answer.batches]
-    assert {1} == set(sizes)
-    assert 2 < len(sizes)
+    assert {1} == set(sizes[1:])
+    assert (2, True) == (sizes[0], len(sizes) > 2)

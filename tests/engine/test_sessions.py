@@ -44,10 +44,13 @@ def test_parts_of_a_key_are_never_joined():
 def test_a_dropped_anchor_is_gone_and_dropping_twice_is_harmless():
     sessions = Sessions(Bounds(), KEY)
     scope = sessions.scope(key())
-    one = put(sessions, scope, "1")
+    one, two = put(sessions, scope, "1"), put(sessions, scope, "2")
+    scope.digests["tools"] = (Raw(b"[]"), "a digest")
     sessions.drop(scope, one)
-    sessions.drop(scope, one)
-    assert (sessions.find("r1"), dict(scope.anchors)) == (None, {})
+    assert ["tools"] == list(scope.digests)
+    sessions.drop(scope, two)
+    sessions.drop(scope, two)
+    assert (sessions.find("r1"), dict(scope.anchors), scope.digests) == (None, {}, {})
 
 
 def test_of_two_answers_with_one_id_the_later_is_found_whichever_is_dropped():

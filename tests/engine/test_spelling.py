@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from engine import spelling
 from engine.baseline import Baseline, HeldItem
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
@@ -113,3 +114,74 @@ def test_what_is_cut_already_is_not_cut_again():
         assert texts(items) == [b"1", b"2", b"3"]
         assert (known.spelling.is_cut, items.spelling.is_cut) == (is_cut, not is_cut)
         known.spelling.items()
+
+
+# --- what is the same -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("block", [1, 3, 4, 64])
+@given(one=st.binary(max_size=20), other=st.binary(max_size=20), most=st.integers(0, 24))
+def test_bytes_in_common_are_those_before_the_first_that_differs(block, one, other, most):
+    one, other = (bytes(byte & 1 for byte in text) for text in (one, other))
+    former, spelling._BLOCK = spelling._BLOCK, block
+    try:
+        same = spelling._same_bytes(one, other, most)
+    finally:
+        spelling._BLOCK = former
+    parted = (
+        index for index, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]
+    )
+    assert min(most, len(one), len(other), *[*parted][:1]) == same
+
+
+@pytest.mark.parametrize(
+    ("new", "expected"),
+    [(b'{"input":[1,22]}', True), (b'{"input":[1,22,3]}', True), (b'{"input":[1,2]}', False),
+     (b'{"input":[1,22', True), (b'{"input":[1,2', False), (b' {"input":[1,22]}', False),
+     (b'{"input":[1,23]}', False)],
+)  # fmt: skip
+def test_a_body_begins_like_another_up_to_its_last_item(new, expected):
+    assert expected is known_of(b'{"input":[1,22],"model":"m"}').spelling.begins(new)
+
+
+@pytest.mark.parametrize("behind", [b",", b"]", b" ", b"\t", b"\n", b"\r"])
+def test_items_stand_elsewhere_if_what_is_behind_them_ends_the_last(behind):
+    old = known_of(b'{"model":"m","input":[1,22]}').spelling
+    for text in (b"1,22" + behind, b"xx1,22" + behind + b"1,22"):
+        assert old.stands_at(text, text.index(b"1"))
+        assert not old.stands_at(text, text.index(b"1") + 1)
+
+
+@pytest.mark.parametrize("behind", [b"", b"3", b".", b"e", b"E", b":", b"}", b'"'])
+def test_items_do_not_stand_where_their_last_may_go_on(behind):
+    assert not known_of(b'{"model":"m","input":[1,22]}').spelling.stands_at(b"1,22" + behind, 0)
+
+
+def test_no_items_stand_everywhere():
+    assert known_of(b'{"input":[]}').spelling.stands_at(b"123", 1)
+
+
+def test_what_differs_before_the_first_item_has_none_in_common():
+    old = known_of(b'{"a":1,"input":[1,2]}').spelling
+    assert (0, old.start) == old.shared(b'{"a":2,"input":[1,2]}')
+    assert (0, old.start) == old.shared(b'{"a":1,"input":[')
+    assert (0, old.start) == old.shared(b'{"a":1,"input":[3,2]}')
+    assert (1, old.start + 1) == old.shared(b'{"a":1,"input":[1,3]}')
+    assert (0, old.start) == old.shared(b'{"a":1,"input":[12]}')
+
+
+@pytest.mark.parametrize("gap", [",", ", "])
+def test_items_end_before_the_gap_and_the_last_at_the_end(gap):
+    texts = [b"1", b"22", b'"a,b"']
+    old = known_of(b'{"input":[' + gap.encode().join(texts) + b"]}").spelling
+    assert [old.body.index(text) + len(text) for text in texts] == old._ends()
+    assert old.end == old._ends()[-1]
+
+
+def test_a_body_that_goes_on_repeats_what_is_ahead_and_another_what_stands_in_it():
+    first, second = (known_of(body(numbers)) for numbers in ([1, 2], [1, 2, 3]))
+    items = split(body([1, 2, 3, 4]), [first]).items
+    assert (2, 3) == (items.repeats(first.spelling), items.repeats(second.spelling))
+    assert 0 == items.repeats(known_of(body([2])).spelling)
+    parted = split(body([1, 5]), [first]).items
+    assert (parted.proven, parted.repeats(first.spelling)) == (first.spelling, 1)

@@ -173,3 +173,24 @@ def test_the_code_of_an_error_body_is_read_if_there_is_one(text, code):
 
 def test_time_never_runs_backwards():
     assert made().since(0.5) == 0.0
+
+
+def test_a_field_that_stays_as_it_was_is_digested_once(monkeypatch):
+    worked_out = []
+    value_digest = turns.digests.value_digest
+
+    def counted(key, raw):
+        worked_out.append(bytes(raw))
+        return value_digest(key, raw)
+
+    monkeypatch.setattr(turns.digests, "value_digest", counted)
+    scope, told = Scope(("t", "up", "s")), []
+    for tools in ([{"name": "a"}], [{"name": "a"}], [{"name": "b"}], None):
+        given = {} if tools is None else {"tools": tools}
+        request = split(body("x", **given))
+        staged = stage(request.items, dict(request.fields), None)
+        turn = end(Turn(call(request.body), request, scope, session="s", staged=staged))
+        told.append(facts(turn).tools_digest)
+    assert (told[0], None) == (told[1], told[3])
+    assert told[1] != told[2]
+    assert [b'[{"name": "a"}]', b'[{"name": "b"}]'] == worked_out

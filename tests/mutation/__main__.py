@@ -1,7 +1,7 @@
 """Faults put into the engine one by one, each of which a test has to notice: ``make mutants``.
 
-Outcomes are kept in .cache/mutants and a run goes on where the last one ended, until the code or its
-tests are changed. Exits 1 if a mutant survives that docs/mutants.toml does not list, or if one that
+Outcomes are kept in .cache/mutants and a run goes on where the last one ended, until the code or
+the tests are changed. Exits 1 if a mutant survives that docs/mutants.toml does not list, or if one that
 it lists is killed.
 """
 
@@ -87,7 +87,9 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     options.add_argument("--fresh", action="store_true", help="forget all outcomes first")
     options.add_argument(
-        "--again", action="store_true", help="try only what survived last time, and what is new"
+        "--again",
+        action="store_true",
+        help="for work on the tests: try only what survived last time, and what is new",
     )
     options.add_argument("--state", type=Path, default=STATE, help="where the outcomes are kept")
     options.add_argument("--only", default="", help="mutants whose name has these words in it")

@@ -176,6 +176,8 @@ def _is_no_code(child: ast.AST, parent: ast.AST) -> bool:
             return True  # a docstring
         case ast.Assign(targets=[ast.Name(id="__slots__" | "__all__")]):
             return True
+        case ast.Assign(value=ast.Call(func=ast.Name(id="TypeVar"))):
+            return True
         case ast.AnnAssign(annotation=ast.Name(id="TypeAlias")):
             return True
         case ast.FunctionDef():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import json
 import tomllib
@@ -22,23 +23,53 @@ def mutants(target: Target, source: str) -> list[Mutant]:
     return [one for one in mutants_of(source) if target.holds(one.function)]
 
 
+TOOL = tuple(f"tests/mutation/{name}.py" for name in ("mutants", "operators", "trial"))
+
+
 def digest(target: Target) -> str:
-    """Of the target, its tests and this tool: while it is the same, so are the outcomes."""
-    made = hashlib.sha256()
-    for path in _sources(target):
+    """Of all that an outcome rests on: while it is the same, so are the outcomes."""
+    made = hashlib.sha256(target.file.encode())
+    for path in sorted(rests_on(target)):
         made.update(path.read_bytes())
     return made.hexdigest()
 
 
-def _sources(target: Target) -> Iterable[Path]:
-    yield target.path
-    for name in (*target.tests, "tests/mutation"):
-        path = ROOT / name
-        yield from sorted(path.rglob("*.py")) if path.is_dir() else [path] * path.exists()
+def rests_on(target: Target) -> set[Path]:
+    """The target, its tests and this tool, and whatever of the project these import."""
+    found: set[Path] = set()
+    waiting = [target.path, *(ROOT / name for name in TOOL)]
+    for path in (ROOT / name for name in target.tests):
+        waiting += path.rglob("*.py") if path.is_dir() else [path]
+        waiting += (
+            above / "conftest.py" for above in path.parents if ROOT in (above, *above.parents)
+        )
+    while waiting:
+        path = waiting.pop()
+        if path not in found and path.is_file():
+            found.add(path)
+            waiting += _imported(path)
+    return found
+
+
+def _imported(path: Path) -> Iterable[Path]:
+    """What a file may import of the project; a name that is no module has no file."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = []
+        if isinstance(node, ast.Import):
+            names = [one.name for one in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            names = [node.module, *(f"{node.module}.{one.name}" for one in node.names)]
+        for place in (ROOT.joinpath(*name.split(".")) for name in names):
+            yield place.with_suffix(".py")
+            yield place / "__init__.py"
 
 
 class Results:
-    """Outcomes by the mutants' names, kept in a file while what they rest on is the same."""
+    """Outcomes by the mutants' names, kept in a file while what they rest on is the same.
+
+    ``again`` takes over what was killed, whatever has changed since: for work on the tests. What
+    is kept then is not taken for the outcomes of a whole run.
+    """
 
     def __init__(self, target: Target, state: Path, *, fresh: bool, again: bool) -> None:
         self.path = state / f"{target.module}.json"
@@ -50,6 +81,8 @@ class Results:
         known = {name: Outcome(**one) for name, one in kept["outcomes"].items()}
         if again:
             known = {name: one for name, one in known.items() if one.word == "killed"}
+            if known:
+                self._digest = kept["digest"]
         elif kept["digest"] != self._digest:
             return
         self.outcomes = known

@@ -51,8 +51,7 @@ TARGETS = (
     Target("engine/echoes.py", _tests("test_echoes.py", "test_condensed.py", "test_decision.py")),
     Target(
         "engine/held.py",
-        _tests("test_held.py", "test_freeze_baseline.py", "test_condensed.py"),
-        ("HeldItem", "Digested"),
+        _tests("test_held.py", "test_freeze_baseline.py", "test_same_fields.py", "test_condensed.py"),
     ),
     Target(
         "engine/baseline.py",
@@ -64,4 +63,5 @@ TARGETS = (
             "_oddities", "digested", "proven", "matched",
         ),
     ),
+    Target("engine/condensed.py", _tests("test_condensed_records.py", "test_held.py")),
 )  # fmt: skip

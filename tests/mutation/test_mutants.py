@@ -10,6 +10,7 @@ from __future__ import annotations
 
 WORDS = frozenset({"a", "b"})
 Alias: TypeAlias = dict[str, int]
+T = TypeVar("T")
 __all__ = ["f"]
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
+import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select
@@ -13,16 +15,17 @@ from sqlalchemy import Engine, func, select
 from app.ledger import series, store
 from app.ledger.cells import Cell, Continuity, TokenTotals
 from app.ledger.conditions import matcher
-from app.ledger.database import WRITES
+from app.ledger.database import WRITES, open_engine
 from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.rollups import tables
-from app.ledger.rollups.contribution import DAY, HOUR, QUARTER, key_of, sums_of
+from app.ledger.rollups.contribution import DAY, HOUR, MINUTE, QUARTER, key_of, sums_of
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.read import CELLS
 from app.ledger.rollups.rebuild import rebuild
 from app.ledger.rows import TurnRow
 from app.ledger.summary import Summary, summarize
+from app.ledger.writer import write_rows
 from tests.support import ledger
 from tests.support.rows import START_MS
 
@@ -46,7 +49,11 @@ _whose = st.fixed_dictionaries(
     }
 )
 """So few that stretches have several rows each."""
-_close = st.integers(0, 12).map(lambda n: FIRST + DAY - 2 * HOUR + n * QUARTER // 2)
+_close = st.builds(
+    lambda place, minutes: FIRST + DAY + place + minutes * MINUTE,
+    st.sampled_from([-2 * HOUR, -HOUR, 0]),
+    st.sampled_from([0, 1, 2, 6]),
+)
 rows = st.builds(
     lambda row, start, name, wait, whose: replace(
         row,
@@ -57,7 +64,7 @@ rows = st.builds(
         **whose,
     ),
     ledger.rows,
-    _close | _close | instants,
+    st.tuples(st.integers(0, 2), _close, instants).map(lambda drawn: drawn[1 + (not drawn[0])]),
     st.integers(1, 30),
     st.integers(0, HOUR),
     _whose | _whose | st.just({}),
@@ -79,6 +86,14 @@ def filters(draw: st.DrawFn, grid: int = 1) -> Filter:
             exclude={n: v for n, v in drawn.exclude.items() if n in CELLS},
         )
     return replace(drawn, by="started", start=start, end=max(end, start + grid))
+
+
+@st.composite
+def windows(draw: st.DrawFn, grid: int = 1) -> Filter:
+    """All of a window."""
+    start, end = sorted(draw(st.tuples(instants, instants)))
+    start, end = start - start % grid, end - end % grid
+    return Filter(start=start, end=max(end, start + grid))
 
 
 @st.composite
@@ -115,13 +130,15 @@ def expected_whole(known: Iterable[TurnRow], view: Filter) -> dict[str, Any]:
     sessions = [
         _session(key, [row for row in some if row.session_key == key]) for key in sorted(names)
     ]
+    ordered = tuple(sorted(sessions, key=lambda found: (-found.turns, found.session_key)))
     return {
         "total": len(some),
         "count": len(names),
         "continuity": Continuity.of(_cells(some)),
         "tokens": TokenTotals.of(_cells(some)),
         "ttft": _ttft(some),
-        "sessions": tuple(sorted(sessions, key=lambda found: (-found.turns, found.session_key))),
+        "sessions": ordered,
+        "first sessions": ordered[:2],
         "residency": sorted(
             (found.continuity.incremental, found.continuity.known) for found in sessions
         ),
@@ -137,6 +154,7 @@ def found_whole(engine: Engine, view: Filter) -> dict[str, Any]:
         "tokens": whole.tokens,
         "ttft": whole.ttft,
         "sessions": series.sessions(engine, view),
+        "first sessions": series.sessions(engine, view, limit=2),
         "residency": sorted(
             (part, of) for part, of, number in series.residency(engine, view) for _ in range(number)
         ),
@@ -179,46 +197,110 @@ def _ttft(some: Iterable[TurnRow]) -> dict[str | None, Distribution]:
 
 
 class Model:
-    """A ledger, and beside it the rows that it should hold or remember."""
+    """A ledger that two gateways write to, and beside it the rows that it should hold or
+    remember."""
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        self._writing = engine.execution_options(**WRITES)
+        other = open_engine(engine.url)
+        self._writing = itertools.cycle(one.execution_options(**WRITES) for one in (engine, other))
+        self._imports = itertools.count(1)
+        self._close = other.dispose
         self.rows: dict[str, TurnRow] = {}
+        self.gone: set[str] = set()
+        """Of these, the ones that were deleted as too old: nothing can be changed in them."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self._close()
 
     def insert(self, some: list[TurnRow]) -> None:
-        with self._writing.begin() as connection:
+        with next(self._writing).begin() as connection:
             new = store.insert_rows(connection, some)
-        expected = []
-        for row in some:
-            if row.turn_id not in self.rows:
-                self.rows[row.turn_id] = row
-                expected.append(row)
-        assert expected == new
+        assert self._expect(some) == new
+
+    def together(self, some: list[TurnRow]) -> None:
+        """Two gateways at once, each with turns of its own."""
+        halves = [[row for row in some if int(row.turn_id[1:]) % 2 == half] for half in (0, 1)]
+        threads = [
+            threading.Thread(target=write_rows, args=(next(self._writing), half), daemon=True)
+            for half in halves
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self._expect(some)
 
     def update(self, some: list[TurnRow]) -> None:
-        last = {row.turn_id: row for row in some}
-        with self._writing.begin() as connection:
+        last = {row.turn_id: row for row in self._there(some)}
+        with next(self._writing).begin() as connection:
             store.update_rows(connection, list(last.values()))
         self.rows.update({name: row for name, row in last.items() if name in self.rows})
 
+    def merge(self, some: list[TurnRow]) -> None:
+        """The first turn that there is takes over what became of the second one."""
+        known = self._there(some)
+        if not known:
+            return
+        first = known[0]
+        gone = next((row.turn_id for row in known if row.turn_id != first.turn_id), "none")
+        with next(self._writing).begin() as connection:
+            assert store.update_rows(connection, [first]) <= 1
+            store.delete_rows(connection, turns.c.turn_id == gone)
+        self.rows[first.turn_id] = first
+        self.rows.pop(gone, None)
+
     def delete(self, some: list[TurnRow]) -> None:
-        names = {row.turn_id for row in some}
-        with self._writing.begin() as connection:
+        names = {row.turn_id for row in self._there(some)} | {"none"}
+        with next(self._writing).begin() as connection:
             deleted = store.delete_rows(connection, turns.c.turn_id.in_(names))
         assert deleted == len(names & self.rows.keys())
         for name in names:
             self.rows.pop(name, None)
 
+    def bring(self, some: list[TurnRow]) -> None:
+        """An import: many rows of any time at once."""
+        number = f"i{next(self._imports)}"
+        brought = [replace(row, import_id=number) for row in some]
+        write_rows(next(self._writing), brought, batch_size=5)
+        self._expect(brought)
+
+    def undo(self, _some: list[TurnRow]) -> None:
+        """The last import that something is left of."""
+        left = {row.import_id for row in self.rows.values() if row.import_id is not None}
+        left -= {self.rows[name].import_id for name in self.gone}
+        number = max(left, default="none")
+        with next(self._writing).begin() as connection:
+            store.delete_rows(connection, turns.c.import_id == number)
+        self.rows = {name: row for name, row in self.rows.items() if row.import_id != number}
+
     def rebuild(self, _some: list[TurnRow]) -> None:
-        rebuild(self.engine)
+        rebuild(next(self._writing))
+
+    def _there(self, some: list[TurnRow]) -> list[TurnRow]:
+        """The same as turns that there are."""
+        names = sorted(self.rows.keys() - self.gone)
+        return [
+            replace(row, turn_id=names[int(row.turn_id[1:]) % len(names)]) for row in some if names
+        ]
+
+    def _expect(self, some: list[TurnRow]) -> list[TurnRow]:
+        new = []
+        for row in some:
+            if row.turn_id not in self.rows:
+                self.rows[row.turn_id] = row
+                new.append(row)
+        return new
 
     def stored(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that the rollups hold, in an order of their own."""
         with self.engine.connect() as connection:
             return {
                 table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)
-                for table in (tables.cells, tables.sessions)
+                for table in (tables.cells, tables.sessions, tables.lives, tables.blocks)
             } | {
                 "times": sorted(
                     (*place, Distribution.read(ttft), Distribution.read(duration))

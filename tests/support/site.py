@@ -97,6 +97,7 @@ def open_site(
         telemetry=telemetry,
         engine=engine,
         writer_state=writer.state,
+        keys=Keys(b"k" * 32),
     )
 
     config = folder / "warmline.toml"
@@ -114,7 +115,7 @@ def open_site(
         on_attempt=telemetry.delivered,
     )
     web.alerts.prepare()
-    telemetry.watch_alerts(web.alerts.figures)
+    telemetry.watch_alerts(web.firing)
 
     def written(rows: list[TurnRow]) -> None:
         hub.publish(rows)

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from app.ledger.journal import records, segments
-from app.ledger.journal.records import Begun, Ended, Settled
+from app.ledger.journal.records import Begun, Ended, NewerVersionError, Settled, UnderWay
 from app.ledger.journal.segments import Appender, Directory, Segment
 from app.ledger.rows import TurnRow
 
@@ -66,7 +66,7 @@ class Journal:
     """The journal of one process. May be used from several threads."""
 
     def __init__(self, root: Path, *, limit: int = 256 * MIB, segment_bytes: int = 4 * MIB) -> None:
-        self._root, self._limit = root, limit
+        self._root, self._limit, self._segment_bytes = root, limit, segment_bytes
         self._lock = threading.Lock()
         self._appender: Appender | None = None
         self._under_way: dict[str, Segment] = {}
@@ -74,9 +74,9 @@ class Journal:
         self._taken_over: list[Directory] = []
         self._recovered = self._process_ended = self._missed = self._torn = 0
         self._error: str | None = None
+        self._closed = False
         try:
-            directory = segments.create(root)
-            self._appender = Appender(directory, segment_bytes)
+            self._open()
         except OSError as error:
             self._failed(error)
 
@@ -103,14 +103,15 @@ class Journal:
     def settled(self, rows: Iterable[Waiting]) -> None:
         """The oldest rows, which are these, need the journal no more."""
         with self._lock:
-            if self._appender is None:
+            if self._closed:
                 return
+            own = None if self._appender is None else self._appender.directory
             before = self._settled
             for row, place in rows:
                 if row is not None:
                     self._ended(row.turn_id)
                 if place is not None:
-                    self._settled += place.segment.directory is self._appender.directory
+                    self._settled += place.segment.directory is own
                     self._done_with(place.segment)
             if self._settled > before:
                 self._append(records.settled(self._settled), always=True)
@@ -141,10 +142,12 @@ class Journal:
     def close(self) -> None:
         """Leave on disk what still waits, for the next process, and nothing else."""
         with self._lock:
-            if self._appender is None:
-                return
-            self._appender.close()
-            for directory in (self._appender.directory, *self._taken_over):
+            self._closed = True
+            directories = self._taken_over
+            if self._appender is not None:
+                self._appender.close()
+                directories = [self._appender.directory, *directories]
+            for directory in directories:
                 if directory.waiting:
                     directory.close()
                 else:
@@ -162,12 +165,9 @@ class Journal:
         with self._lock:
             try:
                 for directory in segments.leftovers(self._root):
-                    self._taken_over.append(directory)
-                    found += self._left_in(directory)
-                    if not directory.waiting:
-                        self._remove(directory)
+                    found += self._taken(directory)
             except OSError as error:
-                logger.error("what an ended process has left cannot be read: %s", error.strerror)
+                logger.error("what ended processes have left cannot be read: %s", _why(error))
             under_way = sum(waiting.row is not None for waiting in found)
             self._process_ended += under_way
             self._recovered += len(found) - under_way
@@ -177,6 +177,18 @@ class Journal:
                 len(found) - under_way,
                 under_way,
             )
+        return found
+
+    def _taken(self, directory: Directory) -> list[Waiting]:
+        try:
+            found = self._left_in(directory)
+        except (OSError, NewerVersionError) as error:
+            directory.close()  # a later start, or that version, may be able to
+            logger.error("%s is left as it is: %s", directory.path, _why(error))
+            return []
+        self._taken_over.append(directory)
+        if not directory.waiting:
+            self._remove(directory)
         return found
 
     def _left_in(self, directory: Directory) -> list[Waiting]:
@@ -196,6 +208,10 @@ class Journal:
                 elif isinstance(record, Settled):
                     while ends and ends[0][0] < record.before:
                         ends.popleft()
+                elif isinstance(record, UnderWay):
+                    # Ends of the others may have gone with a segment that was settled.
+                    for ended in under_way.keys() - record.turn_ids:
+                        del under_way[ended]
             self._torn += segment.reader.torn
         lost = list(under_way.values())
         for place in (*(place for _, place in ends), *(place for _, place in lost)):
@@ -207,8 +223,21 @@ class Journal:
 
     # --- under the lock -------------------------------------------------------------------------
 
+    def _open(self) -> Appender:
+        directory = segments.create(self._root)
+        try:
+            self._appender = Appender(directory, self._segment_bytes, self._still_under_way)
+        except OSError:
+            directory.remove()
+            raise
+        return self._appender
+
+    def _still_under_way(self) -> bytes:
+        return records.under_way(self._under_way) if self._under_way else b""
+
     def _append(self, line: bytes, *, is_end: bool = False, always: bool = False) -> Place | None:
-        if self._appender is None:
+        """``always``: whatever the bound, and without it being missed where it cannot be."""
+        if self._closed:
             self._missed += not always
             return None
         if not always and self._size() + len(line) > self._limit:
@@ -216,18 +245,19 @@ class Journal:
             self._error = "the bound is reached"
             return None
         try:
-            segment, offset = self._appender.append(line, is_end=is_end)
+            appender = self._appender or self._open()
+            segment, offset = appender.append(line, is_end=is_end)
         except OSError as error:
+            self._missed += not always
             self._failed(error)
             return None
         self._error = None
         return Place(segment, offset, len(line))
 
     def _failed(self, error: OSError) -> None:
-        self._missed += 1
         if self._error is None:
-            logger.error("the journal cannot be written: %s", error.strerror)
-        self._error = error.strerror or type(error).__name__
+            logger.error("the journal cannot be written: %s", _why(error))
+        self._error = _why(error)
 
     def _ended(self, turn_id: str) -> None:
         began = self._under_way.pop(turn_id, None)
@@ -237,12 +267,13 @@ class Journal:
     def _done_with(self, segment: Segment) -> None:
         segment.waiting -= 1
         directory = segment.directory
-        if self._appender is None or segment.waiting or segment is self._appender.current:
+        if segment.waiting:
             return
-        if directory is self._appender.directory:
+        if directory in self._taken_over:
+            if not directory.waiting:
+                self._remove(directory)
+        elif self._appender is not None and segment is not self._appender.current:
             directory.forget(segment)
-        elif not directory.waiting:
-            self._remove(directory)
 
     def _remove(self, directory: Directory) -> None:
         directory.remove()
@@ -251,3 +282,9 @@ class Journal:
     def _size(self) -> int:
         own = 0 if self._appender is None else self._appender.directory.size
         return own + sum(directory.size for directory in self._taken_over)
+
+
+def _why(error: OSError | NewerVersionError) -> str:
+    if isinstance(error, NewerVersionError):
+        return "a newer version has written it; start that one once"
+    return error.strerror or type(error).__name__

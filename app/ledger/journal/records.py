@@ -3,13 +3,14 @@
 ``["h", version, first, columns]`` opens a segment: the number of the first end in it, and the
 columns of its ends, so that a later version reads what an older one has left. ``["b", …]`` is a
 turn that has begun, ``["e", …]`` the row of one that has ended, ``["s", n]`` says that all ends
-before number ``n`` are in the database. Ends are numbered over all segments of a process, from 0.
+before number ``n`` are in the database, ``["u", ids]`` that of the turns begun before it only these
+are still under way. Ends are numbered over all segments of a process, from 0.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import astuple, dataclass, fields
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, fields
 from decimal import Decimal
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeAlias
@@ -82,7 +83,18 @@ class Settled:
     before: int
 
 
-Record: TypeAlias = Begun | Ended | Settled
+@dataclass(frozen=True, slots=True)
+class UnderWay:
+    """Of the turns that began before this record, those that had not ended."""
+
+    turn_ids: frozenset[str]
+
+
+Record: TypeAlias = Begun | Ended | Settled | UnderWay
+
+
+class NewerVersionError(Exception):
+    """The segment was written by a later version, which alone can read it."""
 
 
 class Line(NamedTuple):
@@ -93,12 +105,16 @@ class Line(NamedTuple):
     length: int
 
 
+_BEGUN = tuple(part.name for part in fields(Begun))
+_begun_values = attrgetter(*_BEGUN)
+
+
 def header(first: int) -> bytes:
     return _line(["h", VERSION, first, COLUMNS])
 
 
 def begun(start: Begun) -> bytes:
-    return _line(["b", *astuple(start)])
+    return _line(["b", *_begun_values(start)])
 
 
 def ended(row: TurnRow) -> bytes:
@@ -107,6 +123,10 @@ def ended(row: TurnRow) -> bytes:
 
 def settled(before: int) -> bytes:
     return _line(["s", before])
+
+
+def under_way(turn_ids: Iterable[str]) -> bytes:
+    return _line(["u", list(turn_ids)])
 
 
 def _line(values: Any) -> bytes:
@@ -134,22 +154,35 @@ class Reader:
             at += length
 
     def record(self, line: bytes) -> Record | None:
-        """What a line says; None for a header, and for a line that is not whole."""
+        """What a line says; None for a header, and for a line that is not whole.
+
+        Raises ``NewerVersionError``.
+        """
         try:
             kind, *values = _checked(line)
-            if kind == "h":
-                _, self._next, self._columns = values
-                return None
-            if kind == "b":
-                names = (part.name for part in fields(Begun))
-                return Begun(**dict(zip(names, values, strict=True)))
-            if kind == "e":
-                self._next += 1
-                return Ended(self._row(values), self._next - 1)
-            return Settled(values[0])
-        except (ValueError, TypeError, ArithmeticError):
+            match kind:
+                case "h":
+                    self._open(*values)
+                    return None
+                case "b":
+                    return Begun(**dict(zip(_BEGUN, values, strict=True)))
+                case "e":
+                    self._next += 1
+                    return Ended(self._row(values), self._next - 1)
+                case "s":
+                    return Settled(int(values[0]))
+                case "u":
+                    return UnderWay(frozenset(values[0]))
+                case _:
+                    raise ValueError("no such record")
+        except (ValueError, TypeError, LookupError, ArithmeticError):
             self.torn += 1
             return None
+
+    def _open(self, version: int, *values: Any) -> None:
+        if version > VERSION:
+            raise NewerVersionError
+        self._next, self._columns = values
 
     def _row(self, values: list[Any]) -> TurnRow:
         given = dict(zip(self._columns, values, strict=True))

@@ -8,11 +8,12 @@ process, whatever kills it, but not a power failure of the machine.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from app.ledger.journal.records import Line, Reader, Record
 
 _LOCK = "lock"
 _SUFFIX = ".journal"
+_TRIES = 5
 
 
 @dataclass(slots=True, eq=False)
@@ -36,7 +38,7 @@ class Segment:
     """Knows the columns that its header names."""
 
     def lines(self) -> Iterator[Line]:
-        """All its records, in order. Raises ``OSError``."""
+        """All its records, in order. Raises ``OSError`` and ``NewerVersionError``."""
         return self.reader.lines(self.path.read_bytes())
 
     def record(self, offset: int, length: int) -> Record | None:
@@ -56,24 +58,28 @@ class Directory:
     path: Path
     lock: int
     segments: list[Segment] = field(default_factory=list)
-
-    @property
-    def size(self) -> int:
-        return sum(segment.size for segment in self.segments)
+    size: int = 0
+    """Of all segments; kept, since it is asked for at each line."""
 
     @property
     def waiting(self) -> int:
         return sum(segment.waiting for segment in self.segments)
 
+    def add(self, segment: Segment) -> None:
+        self.segments.append(segment)
+        self.size += segment.size
+
     def forget(self, segment: Segment) -> None:
         """Delete a segment in which nothing waits."""
         segment.path.unlink(missing_ok=True)
         self.segments.remove(segment)
+        self.size -= segment.size
 
     def remove(self) -> None:
         """Delete it with all that is in it, then let go of its lock."""
         shutil.rmtree(self.path, ignore_errors=True)
         self.segments.clear()
+        self.size = 0
         self.close()
 
     def close(self) -> None:
@@ -84,13 +90,17 @@ class Directory:
 def create(root: Path) -> Directory:
     """A directory for this process. Raises ``OSError``."""
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    while True:
+    for _ in range(_TRIES):
         path = root / secrets.token_hex(8)
         path.mkdir(mode=0o700)
         lock = _lock(path)
         if lock is not None:
             return Directory(path, lock)
-        # Another process took it for one that a dead process had left, and removes it.
+        # Another process took it for one that a dead process had left, and removes it; or there
+        # can be no file in it.
+        with contextlib.suppress(OSError):
+            path.rmdir()
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
 
 
 def leftovers(root: Path) -> Iterator[Directory]:
@@ -99,8 +109,8 @@ def leftovers(root: Path) -> Iterator[Directory]:
         lock = _lock(path) if path.is_dir() else None
         if lock is not None:
             left = Directory(path, lock)
-            files = sorted(path.glob(f"*{_SUFFIX}"))
-            left.segments += [Segment(file, left, file.stat().st_size) for file in files]
+            for file in sorted(path.glob(f"*{_SUFFIX}")):
+                left.add(Segment(file, left, file.stat().st_size))
             yield left
 
 
@@ -123,11 +133,15 @@ def _lock(path: Path) -> int | None:
 class Appender:
     """Appends lines to the newest segment of a directory, and begins a new one when it is full."""
 
-    def __init__(self, directory: Directory, segment_bytes: int) -> None:
+    def __init__(
+        self, directory: Directory, segment_bytes: int, opening: Callable[[], bytes] = bytes
+    ) -> None:
+        """``opening``: lines with which a segment begins, after its header. Raises ``OSError``."""
         self.directory = directory
         self.ends = 0
         """How many ends were written: the number of the next one."""
         self._segment_bytes = segment_bytes
+        self._opening = opening
         self._numbers = 0
         self._file = -1
         self.current = self._next()
@@ -140,12 +154,9 @@ class Appender:
                 self.directory.forget(former)
         segment = self.current
         offset = segment.size
-        written = os.write(self._file, line)
-        if written != len(line):
-            # A full disk. What was written is cut off again, so that the next line can be read.
-            os.ftruncate(self._file, offset)
-            raise OSError(f"only {written} of {len(line)} bytes were written")
-        segment.size += written
+        _write(self._file, line, offset)
+        segment.size += len(line)
+        self.directory.size += len(line)
         self.ends += is_end
         return segment, offset
 
@@ -155,19 +166,30 @@ class Appender:
             self._file = -1
 
     def _next(self) -> Segment:
-        self._numbers += 1
-        path = self.directory.path / f"{self._numbers:06}{_SUFFIX}"
+        path = self.directory.path / f"{self._numbers + 1:06}{_SUFFIX}"
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_APPEND | os.O_CLOEXEC
         file = os.open(path, flags, 0o600)
         header = records.header(self.ends)
+        lines = header + self._opening()
         try:
-            size = os.write(file, header)
+            _write(file, lines, 0)
         except OSError:
             os.close(file)
+            path.unlink(missing_ok=True)
             raise
         self.close()
         self._file = file
-        segment = Segment(path, self.directory, size)
+        self._numbers += 1
+        segment = Segment(path, self.directory, len(lines))
         segment.reader.record(header)
-        self.directory.segments.append(segment)
+        self.directory.add(segment)
         return segment
+
+
+def _write(file: int, data: bytes, offset: int) -> None:
+    """All of it or, as far as the disk allows, nothing. Raises ``OSError``."""
+    written = os.write(file, data)
+    if written != len(data):
+        # A full disk. What was written is cut off again, so that the next line can be read.
+        os.ftruncate(file, offset)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))

@@ -10,18 +10,19 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import pairwise
 from operator import add as plus
 from typing import Any
 
 from sqlalchemy import Connection
 
+from app.ledger.rollups import lives
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import (
-    BLOCK,
-    DAY,
     HOUR,
+    LEVELS,
     MINUTE,
-    QUARTER,
+    SESSION_LEVELS,
     SESSION_SUMS,
     SUMS,
     Contributions,
@@ -36,7 +37,7 @@ from app.ledger.rollups.state import RollupState
 
 DETAILS = (0, 1)
 LONG = 1_024
-"""Bytes from which on times of a quarter are made shorter when their hour is over."""
+"""Bytes from which on times of five minutes are made shorter when their hour is over."""
 GRACE = 10 * MINUTE
 """An hour is summed up this long after its end: turns are written when they end, and most that
 began within it have ended by then."""
@@ -58,15 +59,17 @@ def advance(connection: Connection, newest: int) -> RollupState:
         held = states.hold(connection, change=until > held.coarse_until)
     if until > held.coarse_until:
         after = RollupState(until, held.missing, held.rows_from, held.rollups_from)
-        for finer, level in ((QUARTER, HOUR), (HOUR, BLOCK)):
+        for finer, level in pairwise(LEVELS):
             span = (held.whole_until(level), after.whole_until(level))
             if span[0] < span[1]:
                 _sum_cells(connection, finer, level, span)
                 _sum_times(connection, finer, level, span)
-        span = (held.whole_until(DAY), after.whole_until(DAY))
-        if span[0] < span[1]:
-            _sum_sessions(connection, HOUR, DAY, span)
+        for finer, level in pairwise(SESSION_LEVELS):
+            span = (held.whole_until(level), after.whole_until(level))
+            if span[0] < span[1]:
+                _sum_sessions(connection, finer, level, span)
         states.put(connection, states.COARSE_UNTIL, until)
+        lives.refresh(connection, lives.active(connection, held.coarse_until, until), after)
         return after
     return held
 
@@ -121,12 +124,12 @@ def _put_keys(connection: Connection, made: Contributions) -> None:
 
 
 def _cell_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
-    quarters = made.cells()
-    levels = {QUARTER: quarters}
-    for level in (HOUR, BLOCK):
+    finest = made.cells()
+    levels = {LEVELS[0]: finest}
+    for level in LEVELS[1:]:
         until = state.whole_until(level)
         coarse = levels[level] = {}
-        for (start, key), sums in quarters.items():
+        for (start, key), sums in finest.items():
             if start < until:
                 at = (start_of(level, start), key)
                 known = coarse.get(at)
@@ -141,12 +144,12 @@ def _cell_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]
 
 
 def _time_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
-    quarters = made.times()
-    levels = {QUARTER: quarters}
-    for level in (HOUR, BLOCK):
+    finest = made.times()
+    levels = {LEVELS[0]: finest}
+    for level in LEVELS[1:]:
         until = state.whole_until(level)
         coarse = levels[level] = {}
-        for (start, key), counts in quarters.items():
+        for (start, key), counts in finest.items():
             if start < until:
                 at = (start_of(level, start), key)
                 if at not in coarse:
@@ -162,21 +165,23 @@ def _time_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]
 
 
 def _session_rows(made: Contributions, state: RollupState) -> list[tuple[Any, ...]]:
+    finest, *coarser = SESSION_LEVELS
     rows = [
-        (HOUR, start, session, facts_of(key).id, *_ends(made, (start, session, key)), *sums)
+        (finest, start, session, facts_of(key).id, *_ends(made, (start, session, key)), *sums)
         for (start, session, key), sums in made.sessions.items()
     ]
-    until = state.whole_until(DAY)
-    days: dict[SessionAt, list[tuple[Any, ...]]] = defaultdict(list)
-    for (start, session, key), sums in made.sessions.items():
-        if start < until:
-            ends = _ends(made, (start, session, key))
-            days[start_of(DAY, start), session, key].append((*ends, *sums))
-    for (start, session, key), parts in days.items():
-        names, firsts, lasts, *figures = zip(*parts, strict=True)
-        name = max((name for name in names if name is not None), default=None)
-        ends = (name, min(firsts), max(lasts))
-        rows.append((DAY, start, session, facts_of(key).id, *ends, *map(sum, figures)))
+    for level in coarser:
+        until = state.whole_until(level)
+        coarse: dict[SessionAt, list[tuple[Any, ...]]] = defaultdict(list)
+        for (start, session, key), sums in made.sessions.items():
+            if start < until:
+                ends = _ends(made, (start, session, key))
+                coarse[start_of(level, start), session, key].append((*ends, *sums))
+        for (start, session, key), parts in coarse.items():
+            names, firsts, lasts, *figures = zip(*parts, strict=True)
+            name = max((name for name in names if name is not None), default=None)
+            ends = (name, min(firsts), max(lasts))
+            rows.append((level, start, session, facts_of(key).id, *ends, *map(sum, figures)))
     rows.sort(key=lambda row: row[:4])
     return rows
 
@@ -299,7 +304,7 @@ def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, 
     shorter = []
     for detail, start, key, *stored in found:
         ttft, duration = stored
-        if finer == QUARTER and max(len(ttft), len(duration)) > LONG:
+        if finer == LEVELS[0] and max(len(ttft), len(duration)) > LONG:
             ttft, duration = (stored_counts(read_counts(times)) for times in stored)
             shorter.append((ttft, duration, detail, finer, start, key))
         parts[detail, start_of(level, start), key].append((ttft, duration))

@@ -20,12 +20,12 @@ from app.ledger.rows import TurnRow
 from engine.model import Kind, UsageState
 
 MINUTE = 60_000
-QUARTER, HOUR, BLOCK, DAY = 15 * MINUTE, 60 * MINUTE, 360 * MINUTE, 1_440 * MINUTE
+FIVE, QUARTER, HOUR, BLOCK, DAY = (n * MINUTE for n in (5, 15, 60, 360, 1_440))
 """How long stretches are, in milliseconds. Each begins at a multiple of its length since 1970.
 All time zones are whole quarters of an hour away from UTC, so that every day begins with one."""
-LEVELS = (QUARTER, HOUR, BLOCK)
+LEVELS = (FIVE, HOUR, BLOCK)
 """Of cells and times."""
-SESSION_LEVELS = (HOUR, DAY)
+SESSION_LEVELS = (QUARTER, HOUR, DAY)
 
 ANY = "*"
 """In a key of less detail, what it does not tell apart."""
@@ -112,16 +112,16 @@ class Contributions:
         self._cells: dict[CellAt, Sequence[int]] = {}
         self._times: dict[CellAt, tuple[Counts, Counts]] = {}
         self.sessions: dict[SessionAt, Sequence[int]] = {}
-        """``SESSION_SUMS`` of hours of sessions."""
+        """``SESSION_SUMS`` of quarters of sessions."""
         self.session_ends: dict[SessionAt, tuple[int, int, str | None]] = {}
         """First and last start of rows that were added, and the greatest name."""
 
     def cells(self) -> dict[CellAt, Sequence[int]]:
-        """``SUMS`` of quarters, in both details."""
+        """``SUMS`` of five minutes, in both details."""
         return self._details()[0]
 
     def times(self) -> dict[CellAt, tuple[Counts, Counts]]:
-        """Of quarters, in both details: ttft and duration."""
+        """Of five minutes, in both details: ttft and duration."""
         return self._details()[1]
 
     def _details(
@@ -156,14 +156,14 @@ class Contributions:
             key = key_of(row)
             facts = facts_of(key)
             started_at = row.started_at
-            quarter = started_at - started_at % QUARTER
+            start = started_at - started_at % FIVE
             sums = sums_of(row)
-            cell = (quarter, key)
+            cell = (start, key)
             self._cells[cell] = tuple(map(plus, self._cells.get(cell, _NONE), sums))
-            at = (started_at - started_at % HOUR, row.session_key, facts.session)
+            at = (started_at - started_at % QUARTER, row.session_key, facts.session)
             known = self.sessions.get(at, _NO_SESSION)
             if facts.generation:
-                self._add_times(row, (quarter, facts.times), sign)
+                self._add_times(row, (start, facts.times), sign)
                 amounts = (1, *facts.counts, *sums[1:])
                 self.sessions[at] = tuple(map(plus, known, amounts))
             else:

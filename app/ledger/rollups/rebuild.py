@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from app.ledger.database import WRITES
 from app.ledger.models import turns
-from app.ledger.rollups import apply, tables
+from app.ledger.rollups import apply, lives, tables
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import (
     DAY,
@@ -55,6 +55,7 @@ _TABLES = (
     (tables.sessions, SESSION_LEVELS),
 )
 Progress = Callable[[int, int], None]
+_EVER = 1 << 62
 
 
 def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int:
@@ -68,7 +69,7 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
         state = states.hold(connection, change=True)
         if state.missing:
             state = _begin(connection, state)
-        since = -(1 << 62) if state.rows_from is None else state.rows_from
+        since = _since(state)
         total = connection.execute(select(func.count()).where(c.started_at >= since)).scalar_one()
     counted = 0
     progress(0, total)
@@ -79,12 +80,15 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
                 select(func.min(c.started_at)).where(c.started_at >= since)
             ).scalar_one()
             if first is None:
+                forgotten = lives.active(connection, since, None)
                 clear(connection, since, None)
+                lives.refresh(connection, forgotten, state)
                 states.remove(connection, states.MISSING)
                 _analyze(connection)
                 progress(total, total)
                 return counted
             end = start_of(DAY, first) + DAY
+            touched = set(lives.active(connection, since, end))
             clear(connection, since, end)
             made = Contributions()
             for rows in _rows(connection, first, end):
@@ -92,6 +96,7 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
                 counted += len(rows)
                 progress(min(counted, total), total)
             apply.add(connection, made, state)
+            lives.refresh(connection, touched.union(key for _, key, _ in made.sessions), state)
         since = end
 
 
@@ -109,9 +114,17 @@ def _begin(connection: Connection, state: RollupState) -> RollupState:
     """Set how far coarse stretches go, before there are any."""
     newest = connection.execute(select(func.min(_NEWEST.c.newest))).scalar_one_or_none()
     until = max(state.coarse_until, start_of(HOUR, (newest or 0) - apply.GRACE), 0)
-    clear(connection, -(1 << 62), None)
+    clear(connection, _since(state), None)
+    lives.clear(connection)
     states.put(connection, states.COARSE_UNTIL, until)
-    return RollupState(until, state.missing, state.rows_from, state.rollups_from)
+    state = RollupState(until, state.missing, state.rows_from, state.rollups_from)
+    # Of time whose rows are deleted, which is not counted anew.
+    lives.refresh(connection, lives.active(connection, -_EVER, None), state)
+    return state
+
+
+def _since(state: RollupState) -> int:
+    return -_EVER if state.rows_from is None else state.rows_from
 
 
 _NEWEST = (

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import add as plus
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -25,13 +26,15 @@ from app.ledger.cells import INCREMENTAL, known_usage
 from app.ledger.conditions import dimensions_of, generation, time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rollups import tables
+from app.ledger.rollups import tables, wide
 from app.ledger.rollups.contribution import SESSION_LEVELS, SESSION_SUMS
+from app.ledger.rollups.lives import Life
 from app.ledger.rollups.plan import Plan
 from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
 from engine.model import Reason, UsageState
 
 c, s = turns.c, tables.sessions.c
+_BY_SESSION = "ix_rollup_sessions_session_key_level_start"
 
 
 class SessionSums(NamedTuple):
@@ -46,14 +49,27 @@ class SessionSums(NamedTuple):
 def sums(connection: Connection, view: Filter, limit: int | None) -> list[SessionSums]:
     """Those with the most rows first."""
     made = _plan(connection, view)
-    most = None
-    if limit is not None:
-        # First which ones they are: adding up the rest of all of them takes much longer.
+    if limit is None:
+        return _summed(connection, view, made, None)
+    # First which ones they are: adding up the rest of all of them takes much longer.
+    found = _wide(connection, view)
+    if found is None:
         parts = _parts(view, made, ("turns",))
         order = (_sum(parts, "turns").desc(), parts.c.session_key)
         first = select(parts.c.session_key).group_by(parts.c.session_key).order_by(*order)
-        most = connection.execute(first.limit(limit)).scalars().all()
-    parts = _parts(view, made, SESSION_SUMS, ends=True, only=most)
+        most = list(connection.execute(first.limit(limit)).scalars())
+    else:
+        # One that is counted in both has more turns than it has as a whole, and comes before it.
+        known = {key: turns for turns, key in wide.leaders(connection, found.core, limit)}
+        known |= {key: -turns for key, (turns, _, _) in found.added_up.items()}
+        most = sorted(known, key=lambda key: (known[key], key))[:limit]
+    return _summed(connection, view, made, most)
+
+
+def _summed(
+    connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None
+) -> list[SessionSums]:
+    parts = _parts(view, made, SESSION_SUMS, ends=True, only=only)
     query = (
         select(
             parts.c.session_key,
@@ -72,6 +88,10 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
 
 
 def count(connection: Connection, view: Filter) -> int:
+    found = _wide(connection, view)
+    if found is not None:
+        as_they_are = wide.count(connection, found.core) - len(found.twice)
+        return as_they_are + len(found.added_up)
     made = _plan(connection, view)
     selects: list[Select[Any]] = [
         _of(view, select(s.session_key).where(within))
@@ -85,6 +105,12 @@ def count(connection: Connection, view: Filter) -> int:
 
 def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]]:
     """Turns that were continued, turns of known mode, and how many sessions have just these."""
+    found = _wide(connection, view)
+    if found is not None:
+        shares = wide.shares(connection, found.core)
+        shares.subtract((life.incremental, life.known) for life in found.twice)
+        shares.update((part, known) for _, part, known in found.added_up.values())
+        return [(*share, number) for share, number in shares.items() if number]
     parts = _parts(view, _plan(connection, view), ("incremental", "known"))
     each = (
         select(_sum(parts, "incremental").label("part"), _sum(parts, "known").label("whole"))
@@ -93,6 +119,52 @@ def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]
     )
     query = select(each.c.part, each.c.whole, func.count()).group_by(each.c.part, each.c.whole)
     return [(part, whole, number) for part, whole, number in connection.execute(query)]
+
+
+class Wide(NamedTuple):
+    """What of a window's sessions is not as the sums of its core say."""
+
+    core: wide.Core
+    twice: list[Life]
+    """Within the core, and also with turns beside it."""
+    added_up: dict[str, tuple[int, ...]]
+    """``_FEW`` of these, and of those that are not within the core."""
+
+
+_FEW = ("turns", "incremental", "known")
+
+
+def _wide(connection: Connection, view: Filter) -> Wide | None:
+    """None where adding up all sessions is the way."""
+    core = wide.core(connection, view)
+    if core is None:
+        return None
+    found: dict[str, tuple[int, ...]] = {}
+
+    def add(sums: Iterable[tuple[Any, ...]]) -> None:
+        for key, *few in sums:
+            known = found.get(key)
+            found[key] = tuple(few if known is None else map(plus, known, few))
+
+    for beside in core.beside:
+        add(_each(connection, view, beside))
+    crossing = wide.crossing(connection, core)
+    if len(found) + len(crossing) >= wide.MANY:
+        return None
+    twice = wide.lives(connection, core, list(found))
+    add((life.session_key, life.turns, life.incremental, life.known) for life in twice)
+    if crossing:
+        add(_each(connection, view, core.hours, crossing))
+    return Wide(core, twice, found)
+
+
+def _each(
+    connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None = None
+) -> Iterable[tuple[Any, ...]]:
+    """``_FEW`` of each session that has turns in a plan."""
+    parts = _parts(view, made, _FEW, only=only)
+    query = select(parts.c.session_key, *(_sum(parts, name) for name in _FEW))
+    return (tuple(row) for row in connection.execute(query.group_by(parts.c.session_key)))
 
 
 def _plan(connection: Connection, view: Filter) -> Plan:
@@ -124,14 +196,11 @@ def _parts(
     selects: list[Select[Any]] = []
     for within in in_stretches(tables.sessions, made):
         columns = [s.session, s.first_at, s.last_at] if ends else []
-        selects.append(
-            _of(
-                view,
-                select(s.session_key, *columns, *(s[name] for name in names)).where(
-                    within, *of_stretch
-                ),
-            )
-        )
+        stretches = select(s.session_key, *columns, *(s[name] for name in names))
+        if only is not None:
+            # Without statistics, SQLite would read all sessions of these stretches.
+            stretches = stretches.with_hint(tables.sessions, f"INDEXED BY {_BY_SESSION}", "sqlite")
+        selects.append(_of(view, stretches.where(within, *of_stretch)))
     if made.rows:
         time = time_column(view.by)
         of_row = [c.session, time.label("first_at"), time.label("last_at")] if ends else []

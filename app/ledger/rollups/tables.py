@@ -6,7 +6,7 @@ Cells and times are kept twice: in ``detail`` 1 by everything that a filter may 
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, LargeBinary, Table
+from sqlalchemy import BigInteger, Index, LargeBinary, Table
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.ledger.models import Base
@@ -105,10 +105,52 @@ class RollupSession(TokenSums, Base):
     breaks: Mapped[int] = _sum()
     mismatches: Mapped[int] = _sum()
 
-    __table_args__ = ({"sqlite_with_rowid": False},)
+    __table_args__ = (
+        Index(None, "session_key", "level", "start"),
+        {"sqlite_with_rowid": False},
+    )
+
+
+class RollupLife(Base):
+    """One session as a whole, as far as its hours are over; ``lives``."""
+
+    __tablename__ = "rollup_lives"
+
+    size: Mapped[int] = _key()
+    block: Mapped[int] = _key()
+    session_key: Mapped[str] = mapped_column(primary_key=True)
+    first: Mapped[int] = _sum()
+    """The hours since 1970 in which it began and in which it ended."""
+    last: Mapped[int] = _sum()
+    turns: Mapped[int] = _sum()
+    incremental: Mapped[int] = _sum()
+    known: Mapped[int] = _sum()
+
+    __table_args__ = (
+        Index("uq_rollup_lives_session_key", "session_key", unique=True),
+        {"sqlite_with_rowid": False},
+    )
+
+
+class RollupBlock(Base):
+    """The sessions of a block: those that no smaller block holds whole; ``lives``."""
+
+    __tablename__ = "rollup_blocks"
+
+    size: Mapped[int] = _key()
+    block: Mapped[int] = _key()
+    sessions: Mapped[int] = _sum()
+    most: Mapped[int] = _sum()
+    """The turns of the one that has the most."""
+    leader: Mapped[str]
+    """Its key; the least where several have as many."""
+    shares: Mapped[bytes] = mapped_column(LargeBinary())
+    """How much of each was continued; ``shares``."""
 
 
 keys: Table = Base.metadata.tables["rollup_keys"]
 cells: Table = Base.metadata.tables["rollup_cells"]
 times: Table = Base.metadata.tables["rollup_times"]
 sessions: Table = Base.metadata.tables["rollup_sessions"]
+lives: Table = Base.metadata.tables["rollup_lives"]
+blocks: Table = Base.metadata.tables["rollup_blocks"]

@@ -4,6 +4,7 @@
 import { logout } from "./api.js";
 import { all, announce, byId, fill, icon } from "./dom.js";
 import { href } from "./filters.js";
+import { wireHealth } from "./health.js";
 import { chooseTheme, theme } from "./theme.js";
 import { ago, chooseZone, LOCAL, zone } from "./time.js";
 
@@ -12,8 +13,11 @@ import { ago, chooseZone, LOCAL, zone } from "./time.js";
 const NEXT = /** @type {Record<Theme, Theme>} */ ({ system: "light", light: "dark", dark: "system" });
 const THEME_ICON = /** @type {Record<Theme, string>} */ ({ system: "system", light: "sun", dark: "moon" });
 
-/** Theme switch and log-out; needs nothing from the page. */
-export function wireBar() {
+/**
+ * Theme switch, log-out and the state of the ledger; needs nothing from the page.
+ * @param {() => void} [back] called when the ledger can be read again
+ */
+export function wireBar(back) {
   const button = byId("theme", HTMLButtonElement);
   const show = () => {
     const label = `Theme: ${theme()}. Switch to ${NEXT[theme()]}`;
@@ -28,6 +32,7 @@ export function wireBar() {
   });
   show();
   document.getElementById("logout")?.addEventListener("click", () => void logout());
+  wireHealth(back);
 }
 
 /**

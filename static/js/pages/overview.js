@@ -190,7 +190,7 @@ const live = new Live({
   state: shell.showLive,
 });
 
-shell.wireBar();
+shell.wireBar(() => void load());
 shell.wireZone(() => {
   toolbar.rezone();
   shown = null;

@@ -308,7 +308,7 @@ byId("show-new").addEventListener("click", () => {
 byId("load-more").addEventListener("click", () => void extend());
 new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { rootMargin: "600px" }).observe(byId("more"));
 
-shell.wireBar();
+shell.wireBar(() => void load(true));
 shell.wireZone(() => {
   toolbar.rezone();
   shown = null;

@@ -2,17 +2,20 @@ from pathlib import Path
 
 from sqlalchemy import delete, func, select
 
-from app.ledger import retention
+from app.ledger import database, retention
 from app.ledger.database import prepare
 from app.ledger.rollups import tables
-from app.ledger.rollups.contribution import QUARTER
+from app.ledger.rollups.contribution import LEVELS
 from tests.support.commands import run
 from tests.support.rows import START_MS
 
 
 def test_db_upgrade_makes_the_ledger_and_says_where_it_stands(tmp_path: Path):
     result = run("db", "upgrade", "--database", "new.sqlite3")
-    assert (0, "new.sqlite3 is at schema 0004.\n") == (result.exit_code, result.output)
+    assert (0, f"new.sqlite3 is at schema {database._head()}.\n") == (
+        result.exit_code,
+        result.output,
+    )
     assert (tmp_path / "new.sqlite3").is_file()
 
 
@@ -23,7 +26,7 @@ def test_db_rollup_counts_the_rows_anew(ledger):
     result = run("db", "rollup", "--database", "ledger.sqlite3")
     assert (0, "3 rows counted.\n") == (result.exit_code, result.output)
     counted = select(func.sum(tables.cells.c.turns)).where(
-        tables.cells.c.level == QUARTER, tables.cells.c.detail == 0
+        tables.cells.c.level == LEVELS[0], tables.cells.c.detail == 0
     )
     with engine.connect() as connection:
         assert 3 == connection.execute(counted).scalar_one()

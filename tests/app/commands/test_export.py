@@ -1,9 +1,14 @@
 import csv
+import gzip
+import importlib
 import io
 import json
 from pathlib import Path
 
+from app.keys import load_or_create
 from tests.support.commands import run
+
+command = importlib.import_module("app.commands.export")
 
 
 def exported(*arguments: str) -> list[dict[str, str]]:
@@ -47,3 +52,55 @@ def test_export_into_a_file_leaves_just_that_file(ledger, tmp_path: Path):
     assert [] == exported("--output", str(target))
     assert 4 == target.read_bytes().count(b"\r\n")
     assert ["turns.csv"] == [path.name for path in target.parent.iterdir()]
+
+
+def test_the_name_of_the_file_says_what_it_is(ledger, tmp_path: Path):
+    assert [] == exported("--output", "turns.jsonl.gz", "--columns", "model")
+    assert [{"model": "a"}, {"model": "b"}, {"model": "=a"}] == [
+        json.loads(line)
+        for line in gzip.decompress(Path("turns.jsonl.gz").read_bytes()).splitlines()
+    ]
+    assert [] == exported("--output", "turns.CSV.GZ", "--columns", "model")
+    assert b"model\r\na\r\nb\r\n'=a\r\n" == gzip.decompress(Path("turns.CSV.GZ").read_bytes())
+    assert [] == exported("--output", "turns.jsonl", "--columns", "model", "--format", "csv")
+    assert b"model\r\na\r\nb\r\n'=a\r\n" == Path("turns.jsonl").read_bytes()
+
+
+def test_names_are_hashed_with_the_key_of_the_ledger(ledger):
+    keys = load_or_create(Path("ledger.key"))
+    named = ("--key-file", "ledger.key", "--columns", "session,model")
+    assert ["session-a"] * 3 == [line["session"] for line in exported(*named)]
+    hashed = exported(*named, "--pseudonymize")
+    assert [keys.pseudonym("session-a")] * 3 == [line["session"] for line in hashed]
+    assert ["a", "b", "'=a"] == [line["model"] for line in hashed]
+
+
+def test_names_are_hashed_with_no_other_key(ledger):
+    arguments = ("export", "--database", "ledger.sqlite3", "--pseudonymize", "--key-file")
+    assert "does not exist" in run(*arguments, "none.key").output
+    load_or_create(Path("first.key"))
+    assert 0 == run(*arguments, "first.key").exit_code
+    load_or_create(Path("second.key"))
+    result = run(*arguments, "second.key", "-o", "turns.csv")
+    assert (1, "is not the one this ledger was written with" in result.output) == (
+        result.exit_code,
+        True,
+    )
+    assert not Path("turns.csv").exists()
+
+
+def test_an_export_that_is_interrupted_leaves_no_file(ledger, monkeypatch):
+    left = []
+
+    def interrupted(*_arguments, **_options):
+        try:
+            yield b"turn_id\r\n"
+            raise KeyboardInterrupt
+        finally:
+            left.append(sorted(path.name for path in Path().glob("turns*")))
+
+    monkeypatch.setattr(command, "export", interrupted)
+    result = run("export", "--database", "ledger.sqlite3", "--output", "turns.csv")
+    assert (1, True) == (result.exit_code, "Aborted!" in result.output)
+    assert [["turns.csv.part"]] == left
+    assert [] == list(Path().glob("turns*"))

@@ -40,3 +40,7 @@ def test_a_mistake_is_one_line_that_says_what_to_do(arguments, message: str):
 def test_reading_makes_no_empty_ledger(tmp_path: Path):
     run("export", "--database", "ledger.sqlite3")
     assert [] == list(tmp_path.iterdir())
+
+
+def test_a_zone_east_of_greenwich_does_not_begin_before_all_time(ledger):
+    assert 0 == run("export", "--database", "ledger.sqlite3", "--tz", "Europe/Berlin").exit_code

@@ -1,6 +1,10 @@
 import asyncio
 
-from app.gateway.departure import Departure, batches_of, run, watch
+import pytest
+
+from app.gateway.departure import Departure, batches_of, follow, run, watch
+from app.http_connection import NOTICE
+from app.tasks import Tasks
 from engine.driver import Event
 from tests.support.fake_driver import Edge, plain, stream
 
@@ -39,6 +43,25 @@ async def test_only_a_disconnect_is_a_departure():
     messages.put_nowait({"type": "http.disconnect"})
     await watching
     assert departure.gone
+
+
+@pytest.mark.parametrize("scope", [{}, {"extensions": None}, {"extensions": {}}])
+async def test_a_server_that_tells_of_no_departure_is_asked(scope):
+    messages, tasks, departure = asyncio.Queue(), Tasks(), Departure()
+    unfollow = follow(departure, tasks, scope, messages.get)
+    messages.put_nowait({"type": "http.disconnect"})
+    while len(tasks):
+        await asyncio.sleep(0)
+    assert departure.gone
+    unfollow()
+
+
+async def test_a_server_that_tells_of_a_departure_is_not_asked():
+    listeners, tasks, departure = [], Tasks(), Departure()
+    unfollow = follow(departure, tasks, {"extensions": {NOTICE: listeners.append}}, None)
+    listeners[0]()
+    unfollow()
+    assert (True, None, 0) == (departure.gone, listeners[1], len(tasks))
 
 
 async def test_the_driver_hears_of_a_departure_during_the_run_and_after_it():

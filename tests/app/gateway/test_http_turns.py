@@ -293,3 +293,20 @@ async def test_events_that_come_at_once_are_one_message():
     answer.batches = batches()
     got = await Edge(answer).post(body={"stream": True})
     assert got.pieces == [framed(CREATED, DELTA), framed(DONE)]
+
+
+async def test_the_last_message_of_an_answer_holds_its_last_events():
+    left = [[CREATED], [DONE]]
+
+    async def batches():
+        while left:
+            yield [Event(json.dumps(event).encode()) for event in left.pop(0)]
+
+    answer = stream()
+    answer.batches, answer.is_over = batches(), lambda: not left
+    exchange = Edge(answer).start(body={"stream": True})
+    await exchange.run()
+    bodies = [one for one in exchange.sent if one["type"] == "http.response.body"]
+    assert [(framed(CREATED), True), (framed(DONE), False)] == [
+        (one["body"], one["more_body"]) for one in bodies
+    ]

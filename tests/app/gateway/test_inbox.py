@@ -5,18 +5,21 @@ import threading
 import pytest
 
 from app.gateway.departure import Departure
-from app.gateway.identity import peek
+from app.gateway.identity import identify, peek
 from app.gateway.inbox import MAX_FRAMES, Inbox
 from engine.aside import LARGE
-from tests.support.fake_driver import Edge
+from tests.support.fake_driver import KEYS, Edge
 
 
 class Client:
-    def __init__(self):
+    def __init__(self, max_body_bytes=100):
         self.messages = asyncio.Queue()
         self.departure = Departure()
-        self.edge = Edge(max_body_bytes=100)
-        self.inbox = Inbox(self.edge.gateway._context, "default")
+        self.begun = []
+        self.edge = Edge(max_body_bytes=max_body_bytes, on_begin=self.begun.append)
+        self.inbox = Inbox(
+            self.edge.gateway._context, "default", lambda fields: identify(KEYS, (), fields)
+        )
         self.shown = []
         self.takes = False
         self.reading = asyncio.ensure_future(
@@ -63,6 +66,21 @@ async def test_frames_come_in_order_and_none_after_the_end():
     assert await client.inbox.next() is None
     assert [frame.fields.type for frame in client.inbox.left_over()] == ["c"]
     assert client.departure.gone
+
+
+async def test_a_turn_begins_when_its_frame_has_come_also_behind_another():
+    client = Client(max_body_bytes=400)
+    client.say(
+        {"type": "response.create", "prompt_cache_key": "one"},
+        {"type": "response.steer"},
+        {"type": "response.create", "stream_id": "a", "prompt_cache_key": "two"},
+        "no JSON",
+        {"type": "response.create", "input": "x" * 400},
+    )
+    await client.leave()
+    assert ["one", "two"] == [facts.session for facts in client.begun]
+    turns = [frame.receipt.turn_id for frame in client.inbox.left_over() if frame.is_turn]
+    assert turns == [facts.turn_id for facts in client.begun]
 
 
 async def test_reading_goes_on_while_nobody_takes():

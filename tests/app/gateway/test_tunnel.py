@@ -128,9 +128,10 @@ async def test_a_refused_upgrade_reaches_the_client_with_its_status_and_the_sock
     assert [row.http_status for row in edge.facts] == [401, 502, None]
 
 
-async def test_a_frame_that_is_refused_does_not_end_the_tunnel():
+async def test_a_frame_that_is_refused_is_a_row_and_does_not_end_the_tunnel():
     up = FakeConnection()
-    async with edge_with(up).socket() as socket:
+    edge = edge_with(up)
+    async with edge.socket() as socket:
         await socket.accepted()
         socket.say(LANE)
         socket.say(b"binary")
@@ -138,6 +139,8 @@ async def test_a_frame_that_is_refused_does_not_end_the_tunnel():
         up.say(CREATED)
         assert await socket.event() == CREATED
     assert len(up.sent) == 1
+    refused = [row.error_code for row in edge.facts if row.status is Status.REFUSED]
+    assert ["binary_frame"] == refused
 
 
 # --- the connection that serves the socket -----------------------------------------------------

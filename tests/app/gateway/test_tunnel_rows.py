@@ -14,15 +14,18 @@ LATEST = identify(KEYS, (), peek(b'{"prompt_cache_key":"latest"}'))
 
 class Tunnel:
     def __init__(self):
-        self.edge = Edge()
+        self.begun = []
+        self.edge = Edge(on_begin=self.begun.append)
         self.context = self.edge.gateway._context
-        self.rows = TunnelRows(
-            self.context, "default", lambda frame: identify(KEYS, (), frame.fields), LATEST
-        )
+        self.rows = TunnelRows(self.context, "default", LATEST)
 
     def sent(self, **fields):
         body = json.dumps({"type": "response.create", "model": "m"} | fields).encode()
-        self.rows.sent(Frame(Receipt.now(self.context, "default", "ws"), body, peek(body)))
+        self.rows.sent(self.frame(body, peek(body)))
+
+    def frame(self, body, fields):
+        receipt = Receipt.now(self.context, "default", "ws")
+        return Frame(receipt, body, fields, identify(KEYS, (), fields))
 
     def received(self, type_, *, lane=None, **fields):
         self.edge.clock.advance(1)
@@ -129,6 +132,7 @@ def test_the_successor_of_a_steered_response_is_a_turn_of_its_own():
     ]
     assert tunnel.facts[1].reason is Reason.CLIENT_ANCHORED
     assert tunnel.facts[1].turn_id != tunnel.facts[0].turn_id
+    assert [row.turn_id for row in tunnel.begun] == [tunnel.facts[1].turn_id]
 
 
 def test_a_successor_before_any_frame_is_of_the_session_of_the_turn_before():
@@ -191,7 +195,7 @@ def test_events_that_cannot_be_read_are_skipped(data):
 def test_a_create_that_the_engine_cannot_read_is_a_row_too():
     tunnel = Tunnel()
     body = b'{"type":"response.create","stream_id":"a","input":7}'
-    tunnel.rows.sent(Frame(Receipt.now(tunnel.context, "default", "ws"), body, peek(body)))
+    tunnel.rows.sent(tunnel.frame(body, peek(body)))
     tunnel.answered("r1", "a")
     assert [(row.mode, row.response_id) for row in tunnel.facts] == [(Mode.WS_FULL, "r1")]
 
@@ -199,9 +203,7 @@ def test_a_create_that_the_engine_cannot_read_is_a_row_too():
 def test_a_body_of_which_nothing_can_be_read_leaves_its_row_without_numbers():
     tunnel = Tunnel()
     body = b'{"type":"response.create","x":' + b"[" * 50_000 + b"]" * 50_000 + b"}"
-    tunnel.rows.sent(
-        Frame(Receipt.now(tunnel.context, "default", "ws"), body, Fields(type="response.create"))
-    )
+    tunnel.rows.sent(tunnel.frame(body, Fields(type="response.create")))
     tunnel.answered("r1")
     assert [(row.items_sent, row.bytes_sent) for row in tunnel.facts] == [(None, len(body))]
 

@@ -1,6 +1,6 @@
 import re
 
-from app.gateway.wiring import build_gateway, new_id, upstreams
+from app.gateway.wiring import build_gateway, ids, upstreams
 from app.keys import Keys
 from app.settings import load
 from tests.support.clock import ManualClock
@@ -13,6 +13,7 @@ def settings(tmp_path, text=""):
 
 
 def test_ids_are_unique_and_carry_their_kind():
+    new_id = ids()
     assert new_id("turn").startswith("turn_")
     assert re.fullmatch("anon-[0-9a-f]{24}", new_id("anon-"))
     assert re.fullmatch("resp_[0-9a-f]{24}", new_id("resp_"))

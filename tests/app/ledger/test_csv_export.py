@@ -10,7 +10,14 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from app.errors import BadParameterError
-from app.ledger.csv_export import file_name, guard, read_columns, write_csv, write_jsonl
+from app.ledger.csv_export import (
+    file_name,
+    guard,
+    read_columns,
+    unguard,
+    write_csv,
+    write_jsonl,
+)
 from app.ledger.queries import page, stream
 from app.ledger.rows import (
     BOOL_COLUMNS,
@@ -101,6 +108,8 @@ def test_each_type_has_its_form(column: str, value, cell: str):
         "  \t@x",
         "\u00a0=1",
         "-5",
+        "'=1",
+        "''\tx",
     ],
 )
 def test_text_that_a_spreadsheet_would_run_is_guarded_unless_raw_is_asked_for(text: str):
@@ -108,7 +117,7 @@ def test_text_that_a_spreadsheet_would_run_is_guarded_unless_raw_is_asked_for(te
     assert text == one_cell("model", text, raw=True)
 
 
-@pytest.mark.parametrize("text", ["gpt-5.6", "a=b", "x\ty", "'=1", "", "é"])
+@pytest.mark.parametrize("text", ["gpt-5.6", "a=b", "x\ty", "'", "it's", "'a", "", "é"])
 def test_other_text_stays_as_it_is(text: str):
     assert text == one_cell("model", text)
 
@@ -189,6 +198,12 @@ def test_any_text_survives_and_nothing_guarded_looks_like_a_formula(text: str):
     assert cell in (text, "'" + text)
     assert not cell.lstrip().startswith(("=", "+", "-", "@", "\t", "\r", "\n"))
     assert guard(text) == cell
+    assert text == unguard(cell)
+
+
+@given(st.text("'= x", max_size=5))
+def test_what_the_guard_has_put_there_can_be_told_from_what_was_there(text: str):
+    assert text == unguard(guard(text))
 
 
 def test_a_file_holds_the_rows_of_the_screen_and_its_sums(engine: Engine):

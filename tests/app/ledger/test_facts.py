@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.facts import EVIDENCE_LIMIT, INTEGER_LIMIT, split, to_row
+from app.ledger.facts import EVIDENCE_LIMIT, INTEGER_LIMIT, split, to_begun, to_row
 from app.ledger.rows import BOOL_COLUMNS, COLUMNS, INT_COLUMNS, TEXT_COLUMNS, TIME_COLUMNS
 from engine.model import (
     DivergenceClass,
@@ -367,3 +367,20 @@ def test_lone_surrogates_in_evidence_cannot_break_the_api():
 def test_the_row_says_which_version_wrote_it():
     assert "0.1.0" == row_of().gateway_version
     assert START == make_facts().started_at
+
+
+# The start
+
+
+_said = st.none() | st.text(max_size=140)
+
+
+@given(st.lists(_said, min_size=6, max_size=6), st.sampled_from([None, str.upper]))
+def test_a_start_says_what_the_row_will_say(said, pseudonymize):
+    names = ("root_session", "turn_group", "client", "client_version", "model", "session")
+    facts = make_facts(**dict(zip(names, said, strict=True)), source="sample")
+    how = {"gateway_version": "0.1.0", "pseudonymize": pseudonymize}
+    row, start = to_row(facts, **how), to_begun(facts, **how)
+    assert {n: getattr(row, n) for n in start.__slots__} == {
+        n: getattr(start, n) for n in start.__slots__
+    }

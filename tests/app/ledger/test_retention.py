@@ -79,3 +79,9 @@ def test_rows_that_no_rollup_counts_yet_are_not_deleted(engine: Engine):
         states.put(connection, states.MISSING, 1)
     assert 0 == prune(engine, START_MS, row_days=3, rollup_days=0).rows
     assert 10 == turns_in(engine)
+
+
+def test_nothing_is_said_to_be_deleted_where_there_was_nothing(engine: Engine):
+    write_rows(engine, [make_row()])
+    assert Pruned(0, None, None) == prune(engine, START_MS, row_days=3, rollup_days=5)
+    assert kept_from(engine).rows_from is None

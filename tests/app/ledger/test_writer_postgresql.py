@@ -1,21 +1,24 @@
 """The writer while a real PostgreSQL server goes away, hangs, or does not say how it ended."""
 
-import logging
-import threading
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import psycopg
 import pytest
-from sqlalchemy import Engine, func, select, text
+from sqlalchemy import Engine, event, func, select, text
 
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
+from app.ledger.rollups.contribution import LEVELS
+from app.ledger.rollups.tables import RollupCell
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from tests.support import postgres
 from tests.support.clock import ManualClock
+from tests.support.heard import Heard, hearing
 from tests.support.rows import make_row
 
 
@@ -42,28 +45,18 @@ def stored(engine: Engine) -> list[str]:
         return list(connection.execute(select(turns.c.turn_id).order_by(turns.c.id)).scalars())
 
 
-class Heard(logging.Handler):
-    """Waits for the writer's word that it cannot write."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.WARNING)
-        self._trouble = threading.Event()
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if "cannot be written" in record.getMessage():
-            self._trouble.set()
-
-    def until_retrying(self, writer: LedgerWriter) -> None:
-        assert self._trouble.wait(20)
-        assert writer.retrying
+def counted(engine: Engine) -> int:
+    """Turns in the rollups."""
+    cells = RollupCell.__table__.c
+    with engine.connect() as connection:
+        finest = (cells.detail == 1) & (cells.level == LEVELS[0])
+        return int(connection.execute(select(func.sum(cells.turns)).where(finest)).scalar_one())
 
 
 @pytest.fixture
 def heard() -> Iterator[Heard]:
-    handler, logger = Heard(), logging.getLogger("app.ledger.writer")
-    logger.addHandler(handler)
-    yield handler
-    logger.removeHandler(handler)
+    with hearing() as one:
+        yield one
 
 
 def test_rows_of_the_time_without_a_server_are_written_when_it_is_back(
@@ -101,6 +94,46 @@ def test_a_server_restarted_amid_writing_loses_nothing_and_doubles_nothing(
     assert [row.turn_id for row in rows] == stored(engine)
     state = writer.state()
     assert (600, 0, 0) == (state.written + state.duplicates, state.dropped, state.rejected)
+
+
+@pytest.mark.parametrize("how", [signal.SIGQUIT, signal.SIGINT])
+def test_a_server_that_ends_between_insert_and_commit_has_each_row_once(
+    engine: Engine, make_writer, how
+):
+    ended = []
+
+    def end(_connection, _rows) -> None:
+        if not ended:
+            ended.append(how)
+            postgres.server().stop(how)
+            postgres.server().start()
+
+    writer = make_writer(within=end)
+    rows = [make_row() for _ in range(20)]
+    for row in rows:
+        writer.record(row)
+    assert writer.flush(timeout=30)
+    assert [how] == ended
+    assert [row.turn_id for row in rows] == stored(engine)
+    assert (20, 0, 1) == (writer.written, writer.state().duplicates, writer.state().failures)
+    assert 20 == counted(engine)
+
+
+def test_a_full_disk_of_the_server_is_waited_for(engine: Engine, make_writer, heard):
+    full = [True]
+
+    def refuse(*_) -> None:
+        if full:
+            raise psycopg.errors.DiskFull("could not extend file: No space left on device")
+
+    event.listen(engine, "do_execute", refuse)
+    event.listen(engine, "do_executemany", refuse)
+    writer = make_writer()
+    writer.record(make_row())
+    heard.until_retrying(writer)
+    full.clear()
+    assert writer.flush(timeout=30)
+    assert (1, 0) == (writer.written, writer.state().rejected)
 
 
 def test_what_a_dead_server_did_not_take_is_written_by_the_next_process(

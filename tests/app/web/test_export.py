@@ -2,14 +2,16 @@ import csv
 import gzip
 import io
 import json
-import zlib
 
+import anyio
 import pytest
+from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.ledger.rows import COLUMNS, TIME_COLUMNS
-from app.web.export import packed
+from app.web import export, faults
+from app.web.export import Bounds, router
 from app.web.shown import WHY
 from tests.support.random_rows import new_source, rows
 from tests.support.rows import START_MS, make_row
@@ -129,7 +131,10 @@ def test_a_byte_order_mark_only_on_demand(site):
     assert site.client.get("/api/requests.csv").content[:4] == b"turn"
 
 
-@pytest.mark.parametrize("query", ["columns=nothing", "bom=2", "raw=yes", "mod=ws_full", "limit=3"])
+@pytest.mark.parametrize(
+    "query",
+    ["columns=nothing", "bom=2", "raw=yes", "pseudonymize=yes", "mod=ws_full", "limit=3"],
+)
 def test_what_cannot_be_read_is_an_error_before_any_byte(site, query):
     answer = site.client.get(f"/api/requests.csv?{query}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (400, "bad_parameter")
@@ -145,13 +150,6 @@ def test_it_is_packed_only_for_whom_takes_it(site):
     assert gzip.decompress(body) == plain.content
 
 
-def test_a_packed_stream_can_be_read_while_it_grows():
-    reader = zlib.decompressobj(31)
-    parts = packed(iter([b"first", b"second"]))
-    assert reader.decompress(next(parts)) == b"first"
-    assert reader.decompress(next(parts)) == b"second"
-
-
 def test_a_long_file_comes_in_pieces(site):
     site.write(make_row(started_at=START_MS - n) for n in range(1, 3_501))
     with site.client.stream("GET", "/api/requests.csv", headers={"accept-encoding": ""}) as answer:
@@ -165,3 +163,194 @@ def test_a_ledger_that_cannot_be_read_is_an_error_and_no_empty_file(site):
         connection.exec_driver_sql("ALTER TABLE turns RENAME TO gone")
     answer = site.client.get("/api/requests.csv")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "ledger_unavailable")
+
+
+def test_names_are_hashed_as_the_setting_would_hash_them(site):
+    site.write([make_row(session="=name", turn_group="g", model="m", started_at=START_MS - 1)])
+    query = "columns=session,turn_group,root_session,model&pseudonymize=1"
+    hashed = [site.web.pseudonym("=name"), site.web.pseudonym("g")]
+    csv_file = site.client.get(f"/api/requests.csv?{query}").text
+    assert csv_file.splitlines()[1] == f"{hashed[0]},{hashed[1]},,m"
+    (line,) = site.client.get(f"/api/requests.jsonl?{query}").text.splitlines()
+    assert list(json.loads(line).values()) == [*hashed, None, "m"]
+
+
+def test_names_are_never_shown_because_there_is_no_key(site):
+    site.web.keys = None
+    answer = site.client.get("/api/requests.csv?pseudonymize=1")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "not_ready")
+
+
+def test_a_head_says_how_many_rows_the_file_would_hold(site):
+    site.write(make_row(started_at=START_MS - n, model="ab"[n % 2]) for n in range(1, 8))
+    for path in ("/api/requests.csv", "/api/requests.jsonl"):
+        head = site.client.head(f"{path}?model=b")
+        assert (head.status_code, head.content, head.headers["x-ledger-rows"]) == (200, b"", "4")
+        whole = site.client.get(f"{path}?model=b", headers={"accept-encoding": "identity"})
+        assert set(head.headers) - {"content-length"} == {*whole.headers, "x-ledger-rows"}
+        assert site.client.head(f"{path}?columns=nothing").status_code == 400
+
+
+def test_nothing_is_left_out_and_nothing_says_so(site):
+    answer = site.client.get("/api/requests.csv")
+    assert "x-truncated" not in answer.headers
+
+
+def test_the_zone_shifts_the_window_and_never_an_instant(site):
+    site.write([make_row(turn_id="t", started_at=START_MS)])  # 08:00 UTC, 09:00 in Berlin
+    query = "from=2027-01-15T08:30&to=2027-01-15T09:30&columns=turn_id,started_at"
+    assert len(read_csv(site.client.get(f"/api/requests.csv?{query}"))) == 0
+    answer = site.client.get(f"/api/requests.csv?{query}&tz=Europe/Berlin")
+    assert read_csv(answer) == [{"turn_id": "t", "started_at": "2027-01-15T08:00:00.000Z"}]
+    assert "ledger_20270115T073000Z_20270115T083000Z.csv" in answer.headers["content-disposition"]
+
+
+# --- what a reader may take ----------------------------------------------------------------------
+
+
+def test_a_reader_gets_the_head_of_the_file_before_any_row_is_looked_for(site, monkeypatch):
+    head, looked = [], []
+
+    def never(*_arguments):
+        looked.append(len(head))
+        return iter(())
+
+    monkeypatch.setattr("app.ledger.exporting._body", never)
+
+    async def send(message):
+        head.append(message)
+
+    anyio.run(read, site.app, send)
+    assert (looked, head[1]["body"][:8]) == ([2], b"turn_id,")
+
+
+async def read(app, send, receive=anyio.sleep_forever, path="/api/requests.csv"):
+    scope = {
+        "type": "http", "method": "GET", "path": path, "raw_path": path.encode(),
+        "query_string": b"", "headers": [(b"host", b"127.0.0.1:8787")], "scheme": "http",
+        "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 8787), "http_version": "1.1",
+    }  # fmt: skip
+    await app(scope, receive, send)
+
+
+@pytest.fixture
+def files(site):
+    """The routes alone with bounds of a test's own; tells how many snapshots are open."""
+    site.write(make_row(started_at=START_MS - n) for n in range(1, 2_100))
+    opened = []
+    begin = export.export
+
+    def counted(*arguments):
+        parts = begin(*arguments)
+        opened.append(parts)
+        return parts
+
+    def make(**bounds):
+        app = FastAPI()
+        faults.install(app)
+        app.include_router(router(site.web, Bounds(**bounds)))
+        return app
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(export, "export", counted)
+        yield make, lambda: sum(parts.gi_frame is not None for parts in opened)
+
+
+@pytest.mark.parametrize("bounds", [{"patience": 0.05}, {"whole": 0.3}])
+def test_a_reader_that_stops_reading_is_cut_off_and_holds_no_snapshot(files, bounds):
+    make, snapshots = files
+    sent, held = [], []
+
+    async def stuck(message):
+        sent.append(message)
+        if len(sent) == 3:
+            held.append(snapshots())
+            await anyio.sleep_forever()
+
+    with pytest.raises(TimeoutError):
+        anyio.run(read, make(**bounds), stuck)
+    assert (held, snapshots()) == ([1], 0)
+    assert all(message.get("more_body", True) for message in sent)  # it was not said to be whole
+
+
+def test_a_reader_that_leaves_holds_no_snapshot(files):
+    make, snapshots = files
+    held = []
+
+    async def main():
+        gone = anyio.Event()
+
+        async def send(message):
+            if message["type"] == "http.response.body":
+                held.append(snapshots())
+                gone.set()
+                await anyio.sleep_forever()
+
+        async def receive():
+            await gone.wait()
+            return {"type": "http.disconnect"}
+
+        await read(make(), send, receive)
+
+    anyio.run(main)
+    assert (held, snapshots()) == ([1], 0)
+
+
+def test_a_reader_that_left_before_the_first_byte_holds_nothing(files):
+    make, snapshots = files
+    app = make(at_once=1)
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    async def gone():
+        return {"type": "http.disconnect"}
+
+    async def main():
+        for _ in range(2):
+            await read(app, send, gone)
+
+    anyio.run(main)
+    assert snapshots() == 0
+    assert 503 not in [message.get("status") for message in sent]
+
+
+def test_no_more_exports_at_once_than_there_may_be(files):
+    make, _ = files
+    app = make(at_once=2)
+    answers = []
+
+    async def main():
+        begun, end = anyio.Event(), anyio.Event()
+        waiting = []
+
+        async def slow(message):
+            waiting.append(message)
+            if len(waiting) == 2:
+                begun.set()
+            await end.wait()
+
+        async def keep(message):
+            answers.append(message)
+
+        async with anyio.create_task_group() as group:
+            group.start_soon(read, app, slow)
+            group.start_soon(read, app, slow)
+            await begun.wait()
+            await read(app, keep)
+            end.set()
+        await read(app, keep)
+
+    anyio.run(main)
+    refused, answered = (message for message in answers if message["type"] == "http.response.start")
+    assert (refused["status"], answered["status"]) == (503, 200)
+    assert b"too_many_exports" in answers[1]["body"]
+
+
+def test_an_export_that_could_not_begin_is_not_counted(site, monkeypatch):
+    with site.engine.begin() as connection:
+        connection.exec_driver_sql("ALTER TABLE turns RENAME TO gone")
+    for _ in range(Bounds().at_once + 1):
+        error = site.client.get("/api/requests.csv").json()["error"]
+        assert error["code"] == "ledger_unavailable"

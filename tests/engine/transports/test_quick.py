@@ -185,3 +185,26 @@ async def test_it_is_quick_only_where_the_library_is_known_to_be_between_two_fra
     cuts = [cut_at - len(early) if cut_at < 0 else cut_at for cut_at in cuts]
     connection, _ = opened(QuickConnection, *cuts, early=early)
     assert connection._is_quick is quick
+
+
+async def test_a_short_frame_is_sent_as_the_library_sends_it():
+    connection, wire = opened(QuickConnection)
+    assert connection.send_at_once(b'{"a":1}')
+    [sent] = wire.written
+    assert (0x81, 0x80 | 7, 2 + 4 + 7) == (sent[0], sent[1], len(sent))
+    assert b'{"a":1}' == bytes(b ^ sent[2 + n % 4] for n, b in enumerate(sent[6:]))
+
+
+async def test_where_something_is_to_be_waited_for_nothing_is_sent_at_once():
+    connection, wire = opened(QuickConnection)
+    assert not connection.send_at_once(bytes(32 * 1024 + 1))
+    connection.send_in_progress = asyncio.get_running_loop().create_future()
+    assert not connection.send_at_once(b"{}")
+    connection.send_in_progress = None
+    connection.pause_writing()
+    assert not connection.send_at_once(b"{}")
+    connection.resume_writing()
+    connection.data_received(Frame(Opcode.CLOSE, Close(1000, "").serialize()).serialize(mask=False))
+    wire.written.clear()
+    assert not connection.send_at_once(b"{}")
+    assert [] == wire.written

@@ -1,5 +1,6 @@
 """The journal against a naive one: a list of what was begun, ended and settled."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -7,9 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.journal import segments
+from app.ledger.journal import records, segments
 from app.ledger.journal.journal import Journal, Waiting
 from tests.support.rows import make_begun, make_row
+
+HEADER = len(records.header(0))
 
 
 def start(n: int):
@@ -41,12 +44,12 @@ def left_behind(root: Path) -> tuple[list[str], list[str]]:
 @given(
     st.lists(st.tuples(st.sampled_from("bbees"), st.integers(1, 4)), max_size=40),
     st.integers(1, 3),
-    st.booleans(),
+    st.sampled_from([1, HEADER + 200, HEADER + 2_000]),
 )
-def test_whatever_happened_the_next_process_finds_what_is_not_settled(steps, kills, full):
+def test_whatever_happened_the_next_process_finds_what_is_not_settled(steps, kills, size):
     with TemporaryDirectory() as folder:
         root = Path(folder)
-        journal = Journal(root, segment_bytes=1 if full else 3_000)
+        journal = Journal(root, segment_bytes=size)
         under_way: list[int] = []
         waiting: list[tuple[int, Waiting]] = []
         number = 0
@@ -132,10 +135,99 @@ def test_where_it_cannot_be_made_turns_go_on_without_it(tmp_path: Path):
     journal.begin(start(1))
     assert journal.end(row(1)) is None
     journal.settled([Waiting(row(1), None)])
-    assert journal.state().missed == 3
+    assert journal.state().missed == 2
     assert journal.state().last_error == "Not a directory"
     assert [] == journal.take_over()
     journal.close()
+
+
+def test_where_it_could_not_be_made_it_is_made_as_soon_as_it_can_be(tmp_path: Path):
+    place = tmp_path / "journal"
+    place.write_text("")
+    journal = Journal(place)
+    journal.begin(start(1))
+    place.unlink()
+    assert journal.end(row(2)) is not None
+    assert (1, None) == (journal.state().missed, journal.state().last_error)
+    killed(journal)
+    assert (["turn_2"], []) == left_behind(place)
+
+
+def test_what_was_taken_over_goes_although_nothing_can_be_written(tmp_path: Path, full_disk):
+    first = Journal(tmp_path)
+    first.end(row(1))
+    killed(first)
+    full_disk(True)
+    second = Journal(tmp_path)
+    second.settled(second.take_over())
+    assert [] == list(tmp_path.iterdir())
+    second.close()
+
+
+def test_after_its_end_nothing_is_taken_or_deleted(tmp_path: Path):
+    journal = Journal(tmp_path)
+    place = journal.end(row(1))
+    journal.close()
+    journal.settled([Waiting(row(1), place)])
+    assert journal.end(row(2)) is None
+    assert journal.state().missed == 1
+    assert (["turn_1"], []) == left_behind(tmp_path)
+
+
+def test_a_turn_whose_end_went_with_its_segment_is_not_under_way(tmp_path: Path):
+    journal = Journal(tmp_path, segment_bytes=3_000)
+    journal.begin(start(1))
+    journal.begin(start(2))
+    ended = [*(row(n) for n in range(3, 10)), row(1), *(row(n) for n in range(10, 20))]
+    journal.settled([Waiting(one, journal.end(one)) for one in ended])
+    killed(journal)
+    assert ([], ["turn_2"]) == left_behind(tmp_path)
+
+
+def test_what_a_newer_version_has_left_stays_for_it(tmp_path: Path, monkeypatch, caplog):
+    with monkeypatch.context() as later:
+        later.setattr(records, "VERSION", records.VERSION + 1)
+        newer = Journal(tmp_path)
+        newer.begin(start(1))
+        newer.end(row(2))
+        killed(newer)
+    assert ([], []) == left_behind(tmp_path)
+    assert "a newer version has written it" in caplog.text
+    Journal(tmp_path).close()
+    monkeypatch.setattr(records, "VERSION", records.VERSION + 1)
+    assert (["turn_2"], ["turn_1"]) == left_behind(tmp_path)
+
+
+def test_what_cannot_be_read_hides_nothing_else_and_stays(tmp_path: Path, monkeypatch, caplog):
+    for number in range(3):
+        journal = Journal(tmp_path)
+        journal.end(row(number))
+        killed(journal)
+    bad = min(tmp_path.iterdir())
+    read = Path.read_bytes
+
+    def refuse(path: Path) -> bytes:
+        if path.parent == bad:
+            raise PermissionError(13, "Permission denied")
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    rows, _ = left_behind(tmp_path)
+    assert 2 == len(rows)
+    assert f"{bad} is left as it is: Permission denied" in caplog.text
+    Journal(tmp_path).close()
+    assert bad.is_dir()
+
+
+def test_processes_that_share_a_directory_take_over_each_dead_one_once(tmp_path: Path):
+    dead = [Journal(tmp_path) for _ in range(5)]
+    for number, journal in enumerate(dead):
+        journal.end(row(number))
+        killed(journal)
+    living = [Journal(tmp_path) for _ in range(2)]
+    with ThreadPoolExecutor() as threads:
+        found = list(threads.map(lambda one: one.read(p for _, p in one.take_over()), living))
+    assert [f"turn_{n}" for n in range(5)] == sorted(r.turn_id for rows in found for r in rows)
 
 
 @pytest.fixture

@@ -7,7 +7,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ledger.journal import records
-from app.ledger.journal.records import Ended, Reader, Settled, begun, ended, header, settled
+from app.ledger.journal.records import (
+    Ended,
+    NewerVersionError,
+    Reader,
+    Settled,
+    UnderWay,
+    begun,
+    ended,
+    header,
+    settled,
+    under_way,
+)
 from app.ledger.rows import COLUMNS, TurnRow
 from tests.support.ledger import rows as some_rows
 from tests.support.rows import make_begun, make_row, unknown_usage
@@ -33,6 +44,18 @@ def test_ends_are_numbered_from_the_segments_first():
         header(7), ended(make_row()), begun(make_begun()), ended(make_row()), settled(8)
     )
     assert [7, make_begun(), 8, Settled(8)] == [getattr(one, "number", one) for one in found]
+
+
+def test_what_is_still_under_way_is_read_as_it_was_written():
+    assert ([UnderWay(frozenset("ab"))], 0) == read(header(0), under_way("ab"))
+
+
+def test_a_segment_of_a_newer_version_is_refused(monkeypatch):
+    monkeypatch.setattr(records, "VERSION", records.VERSION + 1)
+    newer = header(0)
+    monkeypatch.undo()
+    with pytest.raises(NewerVersionError):
+        Reader().record(newer)
 
 
 ROW, TORN = make_row(turn_id="turn_a"), make_row(turn_id="turn_b")
@@ -75,7 +98,17 @@ def test_a_turn_does_not_end_before_it_began():
     assert make_begun().row(ended_at=5).ended_at == 1_000
 
 
-@pytest.mark.parametrize("line", [b"", b"\n", b"junk\n", b"00000000 []\n", b"zzzzzzzz []\n"])
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"",
+        b"\n",
+        b"junk\n",
+        b"00000000 []\n",
+        b"zzzzzzzz []\n",
+        *(records._line(values) for values in ([], ["x"], ["s"], ["u"], ["u", 1], ["h"], ["e", 1])),
+    ],
+)
 def test_nonsense_is_torn(line):
     reader = Reader()
     assert reader.record(line) is None

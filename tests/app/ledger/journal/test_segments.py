@@ -69,12 +69,54 @@ def test_a_line_that_fits_only_in_part_is_cut_off_again(tmp_path: Path, monkeypa
     appender.append(LINE, is_end=True)
     write = os.write
     monkeypatch.setattr(segments.os, "write", lambda file, data: write(file, data[:20]))
-    with pytest.raises(OSError, match="only 20 of"):
+    with pytest.raises(OSError, match="No space left on device"):
         appender.append(LINE, is_end=True)
     monkeypatch.undo()
     appender.append(LINE, is_end=True)
     assert [0, 1] == [line.record.number for line in appender.current.lines()]
     assert appender.current.reader.torn == 0
+
+
+def test_a_segment_that_cannot_be_begun_leaves_no_file_and_the_former_in_use(
+    tmp_path: Path, monkeypatch
+):
+    appender = Appender(create(tmp_path), 1)
+    first, _ = appender.append(LINE, is_end=True)
+    first.waiting += 1
+    write = os.write
+    monkeypatch.setattr(segments.os, "write", lambda file, data: write(file, data[:20]))
+    for _ in range(2):
+        with pytest.raises(OSError, match="No space left on device"):
+            appender.append(LINE, is_end=True)
+    assert [first.path] == sorted(appender.directory.path.glob("*.journal"))
+    monkeypatch.undo()
+    appender.append(LINE, is_end=True)
+    found = [line.record for one in appender.directory.segments for line in one.lines()]
+    assert [Ended(ROW, 0), Ended(ROW, 1)] == found
+
+
+def test_a_place_where_no_file_can_be_made_is_given_up_and_left_empty(tmp_path: Path, monkeypatch):
+    def refuse(*_):
+        raise OSError(24, "Too many open files")
+
+    monkeypatch.setattr(segments.os, "open", refuse)
+    with pytest.raises(OSError, match="No locks available"):
+        create(tmp_path)
+    assert [] == list(tmp_path.iterdir())
+
+
+def test_a_directory_knows_the_size_of_its_files(tmp_path: Path):
+    appender = Appender(create(tmp_path), 1, lambda: b"")
+    for _ in range(3):
+        segment, _ = appender.append(LINE)
+        segment.waiting += 1
+    directory = appender.directory
+    assert sum(one.path.stat().st_size for one in directory.segments) == directory.size
+    directory.forget(directory.segments[0])
+    assert sum(one.path.stat().st_size for one in directory.segments) == directory.size
+    directory.close()
+    (found,) = leftovers(tmp_path)
+    assert directory.size == found.size
 
 
 def test_a_record_is_read_at_its_place(tmp_path: Path):

@@ -3,7 +3,7 @@ from sqlalchemy import Engine, select
 
 from app.ledger.rollups import apply, tables
 from app.ledger.rollups import state as states
-from app.ledger.rollups.contribution import BLOCK, DAY, HOUR, QUARTER
+from app.ledger.rollups.contribution import BLOCK, DAY, FIVE, HOUR, QUARTER
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.writer import write_rows
 from tests.support.rows import START_MS, make_row
@@ -27,21 +27,21 @@ def row_at(instant: int, **changes):
 
 def test_a_row_is_counted_in_its_quarter_at_once_and_in_its_hour_when_that_is_over(engine: Engine):
     write_rows(engine, [row_at(DAWN)])
-    assert {QUARTER: 1} == levels(engine)
+    assert {FIVE: 1} == levels(engine)
     write_rows(engine, [row_at(DAWN + HOUR + apply.GRACE - 1)])
-    assert {QUARTER: 2} == levels(engine)
+    assert {FIVE: 2} == levels(engine)
     write_rows(engine, [row_at(DAWN + HOUR + apply.GRACE)])
-    assert {QUARTER: 3, HOUR: 1} == levels(engine)
+    assert {FIVE: 3, HOUR: 1} == levels(engine)
     write_rows(engine, [row_at(DAWN + DAY + apply.GRACE)])
-    assert {QUARTER: 4, HOUR: 3, BLOCK: 3} == levels(engine)
-    assert {HOUR: 4, DAY: 3} == levels(engine, tables.sessions)
+    assert {FIVE: 4, HOUR: 3, BLOCK: 3} == levels(engine)
+    assert {QUARTER: 4, HOUR: 3, DAY: 3} == levels(engine, tables.sessions)
 
 
 def test_a_row_that_comes_late_is_counted_at_every_level(engine: Engine):
     write_rows(engine, [row_at(DAWN + DAY + apply.GRACE)])
     write_rows(engine, [make_row(started_at=DAWN, recorded_at=DAWN + 2 * DAY)])
-    assert {QUARTER: 2, HOUR: 1, BLOCK: 1} == levels(engine)
-    assert {HOUR: 2, DAY: 1} == levels(engine, tables.sessions)
+    assert {FIVE: 2, HOUR: 1, BLOCK: 1} == levels(engine)
+    assert {QUARTER: 2, HOUR: 1, DAY: 1} == levels(engine, tables.sessions)
 
 
 def test_a_clock_far_ahead_at_one_client_sums_up_nothing_early(engine: Engine):
@@ -56,7 +56,7 @@ def test_times_are_appended_and_made_short_when_the_hour_is_over(engine: Engine,
     for _ in range(3):
         write_rows(engine, [row_at(DAWN, ttft_ms=100.0)])
     query = select(tables.times.c.ttft).where(
-        tables.times.c.level == QUARTER, tables.times.c.start == DAWN, tables.times.c.detail == 0
+        tables.times.c.level == FIVE, tables.times.c.start == DAWN, tables.times.c.detail == 0
     )
     with engine.connect() as connection:
         (long,) = connection.execute(query).scalars()

@@ -3,12 +3,12 @@ from itertools import pairwise
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.rollups.contribution import BLOCK, DAY, HOUR, LEVELS, QUARTER
+from app.ledger.rollups.contribution import BLOCK, DAY, FIVE, HOUR, LEVELS
 from app.ledger.rollups.plan import only_rows, plan
 from app.ledger.rollups.state import RollupState
 
 WHOLE = RollupState(coarse_until=10 * DAY)
-instants = st.integers(0, 3 * DAY) | st.integers(0, 3 * DAY // QUARTER).map(lambda n: n * QUARTER)
+instants = st.integers(0, 3 * DAY) | st.integers(0, 3 * DAY // FIVE).map(lambda n: n * FIVE)
 
 
 @given(
@@ -26,16 +26,16 @@ def test_each_moment_of_the_window_is_covered_once(window, edges, state):
     for level, some in made.stretches.items():
         for left, right in some:
             assert left % level == right % level == 0
-            assert level == QUARTER or right <= state.whole_until(level)
+            assert level == FIVE or right <= state.whole_until(level)
             for stretch in range(left, right, level):
                 assert not any(stretch < edge < stretch + level for edge in edges)
 
 
 def test_coarse_stretches_are_used_where_they_fit():
     made = plan(5, DAY + HOUR, [], LEVELS, WHOLE)
-    assert made.rows == [(5, QUARTER)]
+    assert made.rows == [(5, FIVE)]
     assert made.stretches == {
-        QUARTER: [(QUARTER, HOUR)],
+        FIVE: [(FIVE, HOUR)],
         HOUR: [(HOUR, BLOCK), (DAY, DAY + HOUR)],
         BLOCK: [(BLOCK, DAY)],
     }
@@ -43,7 +43,7 @@ def test_coarse_stretches_are_used_where_they_fit():
 
 def test_a_stretch_that_an_edge_cuts_is_read_finer():
     made = plan(0, DAY, [0, HOUR + 5, DAY], LEVELS, WHOLE)
-    assert made.rows == [(HOUR, HOUR + QUARTER)]
+    assert made.rows == [(HOUR, HOUR + FIVE)]
     assert (BLOCK, DAY) in made.stretches[BLOCK]
 
 
@@ -52,21 +52,21 @@ def test_what_is_not_over_is_made_of_the_finest_stretches():
     assert made.stretches == {
         BLOCK: [(0, BLOCK)],
         HOUR: [(BLOCK, 7 * HOUR)],
-        QUARTER: [(7 * HOUR, DAY)],
+        FIVE: [(7 * HOUR, DAY)],
     }
 
 
 def test_buckets_shorter_than_any_stretch_are_read_from_rows():
-    edges = list(range(0, HOUR + 1, QUARTER // 3))
+    edges = list(range(0, HOUR + 1, FIVE // 3))
     assert plan(0, HOUR, edges, LEVELS, WHOLE).rows == [(0, HOUR)]
 
 
 def test_where_rows_were_deleted_the_window_is_widened_to_whole_stretches():
     gone = RollupState(coarse_until=10 * DAY, rows_from=DAY)
-    made = plan(5, HOUR + 5, [5, QUARTER + 1, HOUR + 5], LEVELS, gone)
+    made = plan(5, HOUR + 5, [5, FIVE + 1, HOUR + 5], LEVELS, gone)
     assert made.rows == []
-    assert made.edges == [QUARTER, 2 * QUARTER, HOUR + QUARTER]
-    assert made.stretches == {QUARTER: [(0, HOUR + QUARTER)]}
+    assert made.edges == [FIVE, 2 * FIVE, HOUR + FIVE]
+    assert made.stretches == {FIVE: [(0, HOUR + FIVE)]}
 
 
 def test_where_rows_are_kept_the_edge_stays_exact():

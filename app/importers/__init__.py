@@ -1,0 +1,1 @@
+"""Readers of what other tools, and Warmline itself, have written; each format in its own file."""

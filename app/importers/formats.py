@@ -1,0 +1,64 @@
+"""Which formats there are, and how one is told from the others: by content, never by name."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from app.importers.importer import Importer, NotReadable
+from app.importers.own_csv import CSV
+from app.importers.own_jsonl import JSONL
+
+IMPORTERS: tuple[Importer, ...] = (JSONL, CSV)
+HEAD = 65_536
+"""Bytes of a file that are enough to tell."""
+
+
+def detect(head: bytes) -> Importer:
+    """The importer of a file that begins so. Raises ``NotReadable``: what it may be instead."""
+    for importer in IMPORTERS:
+        if importer.recognizes(head):
+            return importer
+    raise NotReadable(_what_else(head))
+
+
+def _what_else(head: bytes) -> str:
+    if not head.strip():
+        return "It is empty."
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "It is in UTF-16. Save it in UTF-8."
+    if head.startswith(b"SQLite format 3\x00"):
+        return "It is a database. Export it first: warmline export --database FILE -o ledger.jsonl"
+    if head.startswith(b"PK"):
+        return "It is an archive or a workbook. Unpack it, or save it as CSV."
+    if b"\x00" in head:
+        return "It is no text."
+    tool = _tool(head)
+    if tool is not None:
+        return f"It looks like {tool}, which this version cannot import."
+    return "It is not an export of Warmline (CSV or JSON Lines)."
+
+
+def _tool(head: bytes) -> str | None:
+    """Whose file it is, by the names that its first record has."""
+    try:
+        first: Any = json.loads(head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0])
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(first, dict):
+        return None
+    names = first.keys()
+    for tool, wanted in _TOOLS:
+        if names >= wanted:
+            return tool
+    return None
+
+
+_TOOLS = (
+    ("a rollout of Codex", {"timestamp", "type", "payload"}),
+    ("a rollout of an old Codex", {"id", "timestamp", "instructions"}),
+    ("a token ledger of LingTai", {"ts", "input", "output"}),
+    ("a transcript of Claude Code", {"sessionId", "uuid"}),
+    ("a session of pi", {"type", "version", "cwd"}),
+    ("spend logs of LiteLLM", {"request_id", "spend"}),
+)

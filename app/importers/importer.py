@@ -1,0 +1,64 @@
+"""What an importer is: a pure reader of one format, and what it yields.
+
+It gets the lines of one file and yields, in their order, rows of the ledger (``TurnRow``), records
+that it skips, and remarks on the file as a whole. It knows no database, no clock and no file.
+
+- A row's ``turn_id`` follows from the record alone: the same record read again, from another file
+  or in another order, has the same one. That is what it is known by (``app.ledger.imports``).
+- What a record does not tell is ``None``, never 0. ``recorded_at`` is not the time of the import:
+  alerts look at what is recorded, and are not about the past.
+- Messages never hold anything of the record. ``import_id`` is left ``None``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from app.importers.lines import Line
+from app.ledger.rows import TurnRow
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A record that is no row, or a piece of the file that is no record."""
+
+    line: int
+    """Where it begins, from 1."""
+    reason: str
+    column: str | None = None
+
+    @property
+    def why(self) -> str:
+        """Equal for records that are skipped for one reason."""
+        return self.reason if self.column is None else f"{self.column} {self.reason}"
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.why}"
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """What is to be known about the file; nothing is lost by it that could have been kept."""
+
+    text: str
+
+
+class NotReadable(Exception):
+    """Nothing of the file can be read; the message says why and what to do."""
+
+
+Item: TypeAlias = TurnRow | Skipped | Remark
+Read: TypeAlias = Callable[[Iterable[Line]], Iterator[Item]]
+"""Raises ``NotReadable``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    name: str
+    """The format, in one word."""
+    title: str
+    recognizes: Callable[[bytes], bool]
+    """Whether a file that begins so is of this format. What it is called says nothing."""
+    read: Read

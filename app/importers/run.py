@@ -1,0 +1,241 @@
+"""From files to the ledger: batch by batch, with a record of what became of each."""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from sqlalchemy import Engine
+
+from app.clock import Clock
+from app.importers import opening
+from app.importers.files import Named, expand
+from app.importers.formats import HEAD, detect
+from app.importers.importer import Importer, NotReadable, Remark, Skipped
+from app.importers.lines import split
+from app.ledger import imports
+from app.ledger.imports import Counts
+from app.ledger.rows import TurnRow, to_ms
+
+BATCH = 1_000
+"""Rows of one transaction."""
+FUTURE = "lies in the future"
+_TOLERATED = 24 * 3_600_000
+"""Milliseconds that another machine's clock may be ahead."""
+_EXAMPLES = 3
+"""Lines that are named for each reason."""
+_TENANTS = 1_000
+
+Progress = Callable[[int, int], None]
+"""Bytes read, and bytes there are."""
+
+
+@dataclass(slots=True)
+class FileReport:
+    name: str
+    format: str | None = None
+    counts: Counts = field(default_factory=Counts)
+    examples: dict[str, list[int]] = field(default_factory=dict)
+    """The first lines that were skipped, by reason."""
+    remarks: list[str] = field(default_factory=list)
+    failure: str | None = None
+    """Why it was not read, or not to its end."""
+
+    def skip(self, skipped: Skipped) -> None:
+        self.counts.skipped[skipped.why] += 1
+        lines = self.examples.setdefault(skipped.why, [])
+        if len(lines) < _EXAMPLES:
+            lines.append(skipped.line)
+
+
+@dataclass(slots=True)
+class Report:
+    import_id: str | None
+    """None where there was nothing to import."""
+    files: list[FileReport]
+    ignored: int = 0
+    """Files of folders that are of no known format."""
+    strangers: int = 0
+    """Tenants of new rows that the ledger did not know, although it knew others."""
+
+    @property
+    def counts(self) -> Counts:
+        whole = Counts()
+        for file in self.files:
+            whole.add(file.counts)
+        return whole
+
+    @property
+    def failed(self) -> bool:
+        """Whether something of what was asked for could not be read."""
+        return any(file.failure for file in self.files)
+
+
+def run(
+    engine: Engine,
+    paths: Iterable[Path],
+    clock: Clock,
+    *,
+    again: bool = False,
+    make_id: Callable[[], str] = lambda: secrets.token_hex(4),
+    progress: Progress = lambda _done, _of: None,
+) -> Report:
+    """Import files and folders. ``again`` also takes rows that were purged.
+
+    Raises ``AppError`` for a path that is not there. Whatever else ends it: what was told as taken
+    is taken, and running it again takes the rest.
+    """
+    report, readable = _look(expand(paths))
+    if not readable:
+        return report
+    report.import_id = make_id()
+    names = [file.name for file, _, _ in readable]
+    imports.begin(engine, report.import_id, to_ms(clock.now()), names)
+
+    def finish(state: str) -> None:
+        assert report.import_id is not None
+        imports.finish(
+            engine,
+            report.import_id,
+            state,
+            now=to_ms(clock.now()),
+            counts=report.counts,
+            formats=sorted({importer.name for _, importer, _ in readable}),
+        )
+
+    try:
+        _Run(engine, report, clock, again=again, progress=progress).take(readable)
+    except BaseException:
+        with contextlib.suppress(Exception):  # the database may be what has failed
+            finish(imports.INTERRUPTED)
+        raise
+    finish(imports.DONE)
+    return report
+
+
+Readable = tuple[FileReport, Importer, Path]
+
+
+def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
+    report = Report(None, [])
+    readable: list[Readable] = []
+    for file in files:
+        told = FileReport(file.path.name)
+        try:
+            with opening.opened(file.path) as opened:
+                importer = detect(_head(opened.file))
+        except (NotReadable, OSError) as error:
+            if file.found and isinstance(error, NotReadable):
+                report.ignored += 1
+                continue
+            told.failure = _sentence(error)
+        else:
+            told.format = importer.name
+            readable.append((told, importer, file.path))
+        report.files.append(told)
+    return report, readable
+
+
+def _head(file: BinaryIO) -> bytes:
+    """Enough of a file to tell its format, or all that can be read of it."""
+    head = b""
+    with contextlib.suppress(opening.Damaged):
+        while len(head) < HEAD and (more := file.read(1_024)):
+            head += more
+    return head
+
+
+class _Run:
+    def __init__(
+        self, engine: Engine, report: Report, clock: Clock, *, again: bool, progress: Progress
+    ) -> None:
+        self._engine = engine
+        self._report = report
+        self._clock = clock
+        self._again = again
+        self._progress = progress
+        self._tenants: dict[str, bool] = {}
+        """Whether the ledger knew it before."""
+
+    def take(self, readable: Sequence[Readable]) -> None:
+        sizes = [path.stat().st_size for _, _, path in readable]
+        done, total = 0, sum(sizes)
+        self._progress(0, total)
+        for (told, importer, path), size in zip(readable, sizes, strict=True):
+            try:
+                with opening.opened(path) as opened:
+                    for rows in _batches(importer, opened, told, self._latest):
+                        self._put(told, rows)
+                        self._progress(min(done + opened.position(), total), total)
+            except (NotReadable, OSError) as error:
+                told.failure = _sentence(error)
+            done += size
+        self._progress(total, total)
+        self._report.strangers = self._strangers()
+
+    def _latest(self) -> int:
+        return to_ms(self._clock.now()) + _TOLERATED
+
+    def _put(self, told: FileReport, rows: list[TurnRow]) -> None:
+        assert self._report.import_id is not None
+        self._meet({row.tenant for row in rows} - self._tenants.keys())
+        counts = imports.take(
+            self._engine, self._report.import_id, rows, self._report.counts, again=self._again
+        )
+        told.counts.add(counts)
+
+    def _meet(self, tenants: set[str]) -> None:
+        if tenants and len(self._tenants) < _TENANTS:
+            known = imports.tenants_known(self._engine, sorted(tenants))
+            self._tenants |= {tenant: tenant in known for tenant in tenants}
+
+    def _strangers(self) -> int:
+        """Tenants that came anew, where the ledger had other ones."""
+        new = [tenant for tenant, known in self._tenants.items() if not known]
+        return len(new) if imports.has_other_tenants(self._engine, new) else 0
+
+
+def _batches(
+    importer: Importer, opened: opening.Opened, told: FileReport, latest: Callable[[], int]
+) -> Iterator[list[TurnRow]]:
+    rows: list[TurnRow] = []
+    try:
+        for item in importer.read(split(opened.file)):
+            if isinstance(item, TurnRow):
+                rows.append(item)
+                if len(rows) >= BATCH:
+                    yield _of_now(rows, told, latest())
+                    rows = []
+            elif isinstance(item, Skipped):
+                told.skip(item)
+            else:
+                assert isinstance(item, Remark)
+                told.remarks.append(item.text)
+    except opening.Damaged:
+        # What came before the damage is as good as ever.
+        yield _of_now(rows, told, latest())
+        raise
+    yield _of_now(rows, told, latest())
+
+
+def _of_now(rows: list[TurnRow], told: FileReport, latest: int) -> list[TurnRow]:
+    """Without rows from a time that has not come: stretches would be summed up too early."""
+    good = [row for row in rows if max(row.started_at, row.recorded_at) <= latest]
+    if len(good) < len(rows):
+        told.counts.skipped += Counter({FUTURE: len(rows) - len(good)})
+    return good
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, NotReadable):
+        return str(error)
+    text = str(error) if isinstance(error, opening.Damaged) else None
+    if text is None:
+        assert isinstance(error, OSError)
+        text = f"it cannot be read ({error.strerror or type(error).__name__})"
+    return text[0].upper() + text[1:] + "."

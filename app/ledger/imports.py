@@ -1,0 +1,288 @@
+"""Taking rows from elsewhere into the ledger, once, and giving them back.
+
+A row is known by its ``turn_id``; of what was taken a key stays (``import_keys``) when the row is
+gone. A record is passed over
+
+- as *known*, where its row is in the ledger;
+- as *deleted*, where it was taken and its row is no longer kept: what it added to the sums stays;
+- as *purged*, where its row was purged, unless it is asked for again;
+- as *too old*, where it started before the time whose rows are kept (retention): nothing tells
+  whether the sums of that time count it already.
+
+Each batch is one short transaction that holds rows, keys and counts, so that an import that is
+interrupted anywhere and run again leaves the ledger that one run leaves.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import blake2b
+from typing import Any
+
+from sqlalchemy import Connection, Engine, delete, func, select, update
+
+from app.errors import AppError
+from app.ledger import store
+from app.ledger.database import WRITES
+from app.ledger.models import import_keys, imports, turns
+from app.ledger.rollups import state as states
+from app.ledger.rollups import tables as rollups
+from app.ledger.rollups.contribution import ANY
+from app.ledger.rows import TurnRow
+
+RUNNING, DONE, INTERRUPTED, UNDONE = "running", "done", "interrupted", "undone"
+DELETED = "was taken before, and its row is no longer kept"
+PURGED = "was purged from this ledger"
+TOO_OLD = "is from before the time whose rows this ledger keeps"
+_AT_ONCE = 1_000
+"""Rows of one transaction of an undo."""
+_NAMES_LIMIT = 512
+
+c, k, i = turns.c, import_keys.c, imports.c
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of the records so far."""
+
+    new: int = 0
+    known: int = 0
+    skipped: Counter[str] = field(default_factory=Counter)
+    """By reason."""
+
+    def add(self, other: Counts) -> None:
+        self.new += other.new
+        self.known += other.known
+        self.skipped.update(other.skipped)
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    """One run of an import; the columns of the table."""
+
+    id: str
+    started_at: int
+    ended_at: int | None
+    state: str
+    names: str
+    formats: str
+    rows_new: int
+    rows_known: int
+    skipped: int
+    reasons: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    rows: int
+    """Rows that were taken away, with all that they had added."""
+    kept: int
+    """Rows that were no longer there: what they had added to the sums stays."""
+
+
+def begin(engine: Engine, import_id: str, now: int, names: Sequence[str]) -> None:
+    """Leave a record of an import that begins at ``now`` (epoch ms)."""
+    values = {
+        "id": import_id,
+        "started_at": now,
+        "ended_at": None,
+        "state": RUNNING,
+        "names": _shortened(names),
+        "formats": "",
+        **_columns(Counts()),
+    }
+    with engine.execution_options(**WRITES).begin() as connection:
+        connection.execute(imports.insert().values(values))
+
+
+def take(
+    engine: Engine, import_id: str, rows: Sequence[TurnRow], so_far: Counts, *, again: bool = False
+) -> Counts:
+    """Take those rows that are not known, as rows of the import; returns the counts of these.
+
+    ``so_far`` are the counts of the import without them; ``again`` takes what was purged, too.
+    """
+    with engine.execution_options(**WRITES).begin() as connection:
+        counts, wanted = _sifted(connection, rows, again=again)
+        if wanted:
+            # In one order: two imports of the same rows must not wait for each other in a circle.
+            taken = set(_put_keys(connection, sorted(wanted), import_id))
+            mine = [
+                replace(row, import_id=import_id) for key, row in wanted.items() if key in taken
+            ]
+            counts.new = len(store.insert_rows(connection, mine))
+            counts.known += len(wanted) - counts.new
+        whole = Counts(so_far.new, so_far.known, so_far.skipped.copy())
+        whole.add(counts)
+        connection.execute(update(imports).where(i.id == import_id).values(_columns(whole)))
+    return counts
+
+
+def finish(
+    engine: Engine,
+    import_id: str,
+    state: str,
+    *,
+    now: int,
+    counts: Counts,
+    formats: Sequence[str],
+) -> None:
+    """Close the record of an import: ``DONE`` or ``INTERRUPTED``."""
+    values = {"state": state, "ended_at": now, "formats": ",".join(formats), **_columns(counts)}
+    with engine.execution_options(**WRITES).begin() as connection:
+        connection.execute(update(imports).where(i.id == import_id).values(values))
+
+
+def listed(engine: Engine, limit: int = 20) -> list[Import]:
+    """The newest imports, newest first."""
+    query = select(imports).order_by(i.started_at.desc(), i.id).limit(limit)
+    with engine.connect() as connection:
+        return [_import(found) for found in connection.execute(query)]
+
+
+def one(engine: Engine, import_id: str) -> Import:
+    """One import. Raises ``AppError`` where there is none of this id."""
+    with engine.connect() as connection:
+        found = connection.execute(select(imports).where(i.id == import_id)).one_or_none()
+    if found is None:
+        raise AppError(
+            "no_import",
+            f"There is no import {import_id[:64]!r}.",
+            "List them with: warmline import --list",
+            status=404,
+        )
+    return _import(found)
+
+
+def undo(
+    engine: Engine,
+    import_id: str,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> Undone:
+    """Take away what an import has added: its rows, and their part in every sum.
+
+    Rows that were there before it stay. What was taken may be imported again, except for rows that
+    retention has deleted meanwhile, which the sums still count. May be broken off and repeated.
+    Raises ``AppError`` where there is no such import.
+    """
+    one(engine, import_id)
+    mine = c.import_id == import_id
+    writing = engine.execution_options(**WRITES)
+    with engine.connect() as connection:
+        total = connection.execute(select(func.count()).where(mine)).scalar_one()
+    removed = last = 0
+    progress(0, total)
+    while True:
+        with writing.begin() as connection:
+            query = select(c.id, c.turn_id).where(mine, c.id > last).order_by(c.id)
+            found = connection.execute(query.limit(_AT_ONCE)).all()
+            if not found:
+                break
+            last = found[-1].id
+            removed += store.delete_rows(connection, c.id.in_([row.id for row in found]))
+            keys = [key_of(row.turn_id) for row in found]
+            connection.execute(delete(import_keys).where(k.import_id == import_id, k.key.in_(keys)))
+        progress(min(removed, total), total)
+    with writing.begin() as connection:
+        connection.execute(update(imports).where(i.id == import_id).values(state=UNDONE))
+        kept = connection.execute(
+            select(func.count()).select_from(import_keys).where(k.import_id == import_id)
+        ).scalar_one()
+    return Undone(removed, kept)
+
+
+def bury(connection: Connection, turn_ids: Sequence[str]) -> None:
+    """Leave keys of rows that are purged, whoever wrote them: no import brings them back."""
+    _upsert_keys(connection, sorted({key_of(turn_id) for turn_id in turn_ids}), None)
+
+
+def tenants_known(engine: Engine, tenants: Sequence[str]) -> set[str]:
+    """Which of these tenants the ledger has, or had, rows of."""
+    query = select(rollups.keys.c.tenant).where(rollups.keys.c.tenant.in_(tenants)).distinct()
+    with engine.connect() as connection:
+        return set(connection.execute(query).scalars())
+
+
+def has_other_tenants(engine: Engine, tenants: Sequence[str]) -> bool:
+    """Whether the ledger has, or had, rows of tenants other than these."""
+    query = select(rollups.keys.c.id).where(rollups.keys.c.tenant.not_in([ANY, *tenants]))
+    with engine.connect() as connection:
+        return connection.execute(query.limit(1)).first() is not None
+
+
+def key_of(turn_id: str) -> bytes:
+    """What of a row outlives it: nothing can be read from it."""
+    return blake2b(turn_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
+def _sifted(
+    connection: Connection, rows: Sequence[TurnRow], *, again: bool
+) -> tuple[Counts, dict[bytes, TurnRow]]:
+    """What is passed over, and what is left to take by its key. Of equal ids the first counts."""
+    counts = Counts()
+    by_key: dict[bytes, TurnRow] = {}
+    for row in rows:
+        by_key.setdefault(key_of(row.turn_id), row)
+    counts.known = len(rows) - len(by_key)
+    query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
+    taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
+    ids = [row.turn_id for row in by_key.values()]
+    there = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
+    since = states.read(connection).rows_from
+    wanted: dict[bytes, TurnRow] = {}
+    for key, row in by_key.items():
+        if row.turn_id in there:
+            counts.known += 1
+        elif key in taken and taken[key] is not None:
+            counts.skipped[DELETED] += 1
+        elif key in taken and not again:
+            counts.skipped[PURGED] += 1
+        elif since is not None and row.started_at < since:
+            counts.skipped[TOO_OLD] += 1
+        else:
+            wanted[key] = row
+    return counts, wanted
+
+
+def _put_keys(connection: Connection, keys: Sequence[bytes], import_id: str) -> list[bytes]:
+    """Those of the keys that nobody has; a purged row's belongs to whoever takes it again."""
+    return _upsert_keys(connection, keys, import_id, "WHERE import_keys.import_id IS NULL")
+
+
+def _upsert_keys(
+    connection: Connection, keys: Sequence[bytes], import_id: str | None, where: str = ""
+) -> list[bytes]:
+    """Give keys to an import, or to nobody; those that are there only ``where`` that holds."""
+    if not keys:
+        return []
+    # As the driver takes it: to make it anew for each batch would cost more than to run it.
+    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+    marks = ", ".join([f"({mark}, {mark})"] * len(keys))
+    found = connection.exec_driver_sql(
+        f"INSERT INTO import_keys (key, import_id) VALUES {marks} "  # noqa: S608  (our own)
+        f"ON CONFLICT (key) DO UPDATE SET import_id = excluded.import_id {where} RETURNING key",
+        tuple(value for key in keys for value in (key, import_id)),
+    )
+    return [bytes(key) for key in found.scalars()]
+
+
+def _columns(counts: Counts) -> dict[str, Any]:
+    return {
+        "rows_new": counts.new,
+        "rows_known": counts.known,
+        "skipped": counts.skipped.total(),
+        "reasons": json.dumps(counts.skipped, sort_keys=True),
+    }
+
+
+def _shortened(names: Sequence[str]) -> str:
+    text = ", ".join(names).encode("utf-8", "replace").decode().replace("\x00", "\ufffd")
+    return text if len(text) <= _NAMES_LIMIT else text[: _NAMES_LIMIT - 1] + "…"
+
+
+def _import(found: Any) -> Import:
+    values = dict(zip(i.keys(), found, strict=True))
+    return Import(**{**values, "reasons": json.loads(found.reasons)})

@@ -1,0 +1,68 @@
+"""How late an event loop runs while a thousand turns a second are written, and while none is."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from itertools import islice
+from pathlib import Path
+
+from app.clock import SystemClock
+from app.ledger import database
+from app.ledger.journal.journal import Journal
+from app.ledger.rows import TurnRow
+from app.ledger.writer import LedgerWriter
+from benchmarks.ledgering.month import month
+from benchmarks.ledgering.result import Result
+
+RATIO = 1.5
+RATE = 1_000
+SECONDS = 5
+ROUNDS = 3
+_TICK = 0.005
+
+
+def results() -> list[Result]:
+    rows = list(islice(month(1_000_000, seed=2), RATE * SECONDS * ROUNDS))
+    idle: list[float] = []
+    busy: list[float] = []
+    with tempfile.TemporaryDirectory(prefix="warmline-lateness-") as folder:
+        url = str(Path(folder) / "ledger.sqlite3")
+        database.upgrade(url)
+        engine = database.open_engine(url)
+        writer = LedgerWriter(engine, SystemClock(), journal=Journal(Path(folder) / "journal"))
+        for number in range(ROUNDS):
+            # In turns: others may use the machine.
+            idle += asyncio.run(_lateness(None, []))
+            part = rows[number * RATE * SECONDS : (number + 1) * RATE * SECONDS]
+            busy += asyncio.run(_lateness(writer, part))
+        writer.close()
+        engine.dispose()
+    usual, late = (_p99(times) * 1_000 for times in (idle, busy))
+    return [
+        Result("event loop, lateness p99, idle", usual, "ms"),
+        Result(f"event loop, lateness p99, {RATE:,} turns a second", late, "ms"),
+        Result("event loop, lateness, ratio", late / usual, "x", RATIO),
+    ]
+
+
+async def _lateness(writer: LedgerWriter | None, rows: list[TurnRow]) -> list[float]:
+    """Seconds by which each tick came late."""
+    loop = asyncio.get_running_loop()
+    late = []
+    begin = loop.time()
+    recorded = 0
+    for number in range(1, int(SECONDS / _TICK) + 1):
+        due = begin + number * _TICK
+        await asyncio.sleep(due - loop.time())
+        late.append(loop.time() - due)
+        if writer is not None:
+            upto = min(len(rows), int(number * _TICK * RATE))
+            for row in rows[recorded:upto]:
+                writer.record(row)
+            recorded = upto
+    return late
+
+
+def _p99(times: list[float]) -> float:
+    return sorted(times)[int(len(times) * 0.99)]

@@ -1,0 +1,88 @@
+from pathlib import Path
+
+import pytest
+
+from app.ledger import imports
+from app.ledger.database import prepare
+from tests.support.commands import run
+from tests.support.importing import as_csv, as_jsonl
+from tests.support.rollups import turns_in
+from tests.support.rows import make_row
+
+PAST = 1_600_000_000_000
+
+
+def command(*arguments: str):
+    return run("import", "--database", "new.sqlite3", *arguments)
+
+
+@pytest.fixture
+def exported(tmp_path: Path) -> Path:
+    (tmp_path / "old").mkdir()
+    (tmp_path / "old" / "a.csv").write_bytes(as_csv([make_row(started_at=PAST)]))
+    (tmp_path / "old" / "b.jsonl").write_bytes(
+        as_jsonl([make_row(started_at=PAST)]) + b'{"turn_id":"x"}\n'
+    )
+    return tmp_path / "old"
+
+
+def held() -> int:
+    engine = prepare("new.sqlite3")
+    found = turns_in(engine)
+    engine.dispose()
+    return found
+
+
+def only_import() -> str:
+    engine = prepare("new.sqlite3")
+    (found,) = imports.listed(engine)
+    engine.dispose()
+    return found.id
+
+
+def test_import_makes_the_ledger_and_says_what_it_did(exported: Path):
+    result = command(str(exported))
+    number = only_import()
+    assert (0, 2) == (result.exit_code, held())
+    assert [
+        "b.jsonl (jsonl): 1 new, 0 known, 1 skipped",
+        "a.csv (csv): 1 new, 0 known",
+        "  1 skipped: started_at is missing (b.jsonl:2).",
+        f"2 new, 0 known, 1 skipped. Undo with: warmline import --undo {number}",
+    ] == result.output.splitlines()
+
+
+def test_import_twice_adds_nothing(exported: Path):
+    command(str(exported))
+    result = command(str(exported))
+    assert "0 new, 2 known, 1 skipped." == result.output.splitlines()[-1]
+    assert (0, 2) == (result.exit_code, held())
+
+
+def test_import_lists_and_undoes(exported: Path):
+    assert "There is no ledger at" in command("--list").output
+    command(str(exported))
+    number = only_import()
+    assert command("--list").output.startswith(f"{number}  20")
+    assert "2 rows are taken away again.\n" == command("--undo", number).output
+    assert 0 == held()
+    assert " undone " in command("--list").output
+    result = command("--undo", "nothing")
+    assert (1, True) == (result.exit_code, "There is no import 'nothing'." in result.output)
+
+
+def test_a_file_that_is_no_use_is_told_and_fails(tmp_path: Path):
+    (tmp_path / "x").write_text('{"ts":"t","input":3,"output":4}\n')
+    result = command("x")
+    assert 1 == result.exit_code
+    assert "x: It looks like a token ledger of LingTai" in result.output
+    assert "There was nothing to import." in result.output
+    assert "There is no file nowhere." in command("nowhere").output
+
+
+@pytest.mark.parametrize(
+    "arguments", [(), ("x", "--list"), ("--list", "--undo", "1"), ("--purged", "--list")]
+)
+def test_what_is_asked_for_must_be_one_thing(arguments):
+    result = command(*arguments)
+    assert (2, True) == (result.exit_code, "Give files or folders" in result.output)

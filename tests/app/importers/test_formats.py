@@ -1,0 +1,46 @@
+import pytest
+
+from app.importers.formats import IMPORTERS, detect
+from app.importers.importer import NotReadable
+from tests.support.importing import as_csv, as_jsonl
+from tests.support.rows import make_row
+
+
+@pytest.mark.parametrize(
+    ("data", "name"),
+    [
+        (as_csv([]), "csv"),
+        (as_csv([make_row()], bom=True), "csv"),
+        (b"tenant,started_at,turn_id\n", "csv"),
+        (b"turn_id;started_at;tenant\n", "csv"),  # which says what is wrong with it
+        (as_jsonl([make_row()]), "jsonl"),
+        (b'\n{"torn":\n' + as_jsonl([make_row()]), "jsonl"),
+    ],
+)
+def test_a_format_is_told_by_what_is_in_the_file(data: bytes, name: str):
+    assert name == detect(data).name
+
+
+def test_formats_have_different_names():
+    assert len(IMPORTERS) == len({importer.name for importer in IMPORTERS})
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (b"", "It is empty."),
+        (b"\xff\xfet\x00", "UTF-16"),
+        (b"SQLite format 3\x00", "warmline export"),
+        (b"PK\x03\x04", "workbook"),
+        (b"\x7fELF\x00", "no text"),
+        (b"a,b\n1,2\n", "not an export of Warmline"),
+        (b'{"model":"a"}\n', "not an export of Warmline"),
+        (b"[1]\n", "not an export of Warmline"),
+        (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a rollout of Codex"),
+        (b'{"ts":"t","input":3,"output":4}\n', "a token ledger of LingTai"),
+        (b'{"sessionId":"s","uuid":"u"}\n', "a transcript of Claude Code"),
+    ],
+)
+def test_a_file_of_anything_else_is_told_as_what_it_is(data: bytes, message: str):
+    with pytest.raises(NotReadable, match=message):
+        detect(data)

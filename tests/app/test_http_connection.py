@@ -1,0 +1,264 @@
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+
+import pytest
+import uvicorn
+
+from app.http_connection import BODY, NOTICE, HeadWithBody, HttpConnection
+
+GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
+START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
+
+
+class Transport(asyncio.Transport):
+    """What is written to it, and whether it was closed."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written: list[bytes] = []
+        self.closed = self.paused = False
+
+    def write(self, data: bytes) -> None:
+        self.written.append(data)
+
+    def close(self) -> None:
+        self.closed = True
+
+    def is_closing(self) -> bool:
+        return self.closed
+
+    def pause_reading(self) -> None:
+        self.paused = True
+
+    def resume_reading(self) -> None:
+        self.paused = False
+
+
+class Client:
+    """A connection of ``HttpConnection`` without a socket."""
+
+    def __init__(self, app) -> None:
+        config = uvicorn.Config(app, http=HttpConnection, lifespan="off", log_config=None)
+        config.load()
+        self.state = uvicorn.server.ServerState()
+        self.protocol = HttpConnection(config, self.state, {})
+        self.transport = Transport()
+        self.protocol.connection_made(self.transport)
+
+    def say(self, data: bytes) -> None:
+        self.protocol.data_received(data)
+
+    async def answered(self) -> list[bytes]:
+        while self.state.tasks:
+            await asyncio.wait(set(self.state.tasks))
+            await asyncio.sleep(0)
+        return self.transport.written
+
+
+@contextlib.asynccontextmanager
+async def client(app) -> AsyncIterator[Client]:
+    made = Client(app)
+    try:
+        yield made
+    finally:
+        made.protocol.connection_lost(None)
+
+
+def body(piece: bytes, *, more: bool = False) -> dict:
+    return {"type": "http.response.body", "body": piece, "more_body": more}
+
+
+async def test_the_head_leaves_with_the_first_piece_and_each_other_piece_at_once():
+    async def app(scope, receive, send):
+        await send(START)
+        await send(body(b"a", more=True))
+        await send(body(b"b"))
+
+    async with client(app) as one:
+        one.say(GET)
+        first, second = await one.answered()
+        assert first.startswith(b"HTTP/1.1 200 OK\r\n")
+        assert first.endswith(b"\r\n\r\na")
+        assert b"b" == second
+        one.say(GET)
+        assert [first, second] * 2 == await one.answered()
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD"])
+async def test_a_head_without_a_body_leaves(method):
+    async def app(scope, receive, send):
+        await send({**START, "status": 304, "headers": []})
+        await send(body(b""))
+
+    async with client(app) as one:
+        one.say(GET.replace(b"GET", method))
+        assert b"HTTP/1.1 304 Not Modified\r\n\r\n" == b"".join(await one.answered())
+
+
+async def test_who_waits_to_be_told_to_go_on_is_told_before_the_answer():
+    async def app(scope, receive, send):
+        await receive()
+        await send(START)
+        await send(body(b"ab"))
+
+    async with client(app) as one:
+        one.say(b"POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1\r\nexpect: 100-continue\r\n\r\n")
+        await asyncio.sleep(0)
+        assert [b"HTTP/1.1 100 Continue\r\n\r\n"] == one.transport.written
+        one.say(b"1")
+        assert 2 == len(await one.answered())
+
+
+async def test_an_answer_that_breaks_off_behind_its_head_has_its_head_and_no_end():
+    async def app(scope, receive, send):
+        await send(START)
+        raise ConnectionAbortedError
+
+    async with client(app) as one:
+        one.say(GET)
+        [head] = await one.answered()
+        assert (head.endswith(b"\r\n\r\n"), one.transport.closed) == (True, True)
+
+
+async def test_a_request_that_comes_before_the_last_one_was_answered_changes_nothing_of_it():
+    go_on = asyncio.Event()
+
+    async def app(scope, receive, send):
+        await send(START)
+        await send(body(b"a", more=True))
+        await go_on.wait()
+        await send(body(b"b"))
+
+    async with client(app) as one:
+        one.say(GET)
+        await asyncio.sleep(0)
+        one.say(GET)
+        go_on.set()
+        written = await one.answered()
+        assert b"b" == written[1]
+        answer = b"".join(written[:2])
+        assert answer * 2 == b"".join(written)
+
+
+async def test_the_departure_of_a_client_is_told_to_who_listens_and_to_nobody_after_that():
+    told, listening = [], asyncio.Event()
+
+    async def app(scope, receive, send):
+        scope["extensions"][NOTICE](lambda: told.append(scope["path"]))
+        listening.set()
+        await asyncio.Event().wait()
+
+    one = Client(app)
+    one.protocol.flow.pause_reading()
+    one.say(GET)
+    await listening.wait()
+    assert (False, []) == (one.transport.paused, told)
+    one.protocol.connection_lost(None)
+    assert ["/"] == told
+    for task in one.state.tasks:
+        task.cancel()
+    one.protocol.listen(lambda: told.append("late"))
+    one.protocol.listen(None)
+    assert ["/", "late"] == told
+
+
+def test_a_transport_that_waits_for_no_head_sends_what_it_is_given():
+    transport = Transport()
+    answers = HeadWithBody(transport)
+    answers.write(b"HTTP/1.1 200 OK\r\n\r\n")
+    answers.close()
+    assert ([b"HTTP/1.1 200 OK\r\n\r\n"], True) == (transport.written, answers.is_closing())
+
+
+def post(size: int, *, chunked: bool = False) -> bytes:
+    length = b"transfer-encoding: chunked" if chunked else b"content-length: %d" % size
+    return b"POST / HTTP/1.1\r\nhost: x\r\n" + length + b"\r\n\r\n"
+
+
+class Reader:
+    """An application that reads bodies of up to ten bytes, and what it got."""
+
+    def __init__(self) -> None:
+        self.got: list[bytes | str | None] = []
+        self.reading = asyncio.Event()
+
+    async def __call__(self, scope, receive, send) -> None:
+        self.reading.set()
+        try:
+            self.got.append(await scope["extensions"][BODY](receive, 10))
+        except OverflowError:
+            self.got.append("too large")
+        await send(START)
+        await send(body(b"ab"))
+
+
+@pytest.mark.parametrize("pieces", [[b"0123456789"], [b"01", b"2345", b"6789"], [b"", b"012", b""]])
+@pytest.mark.parametrize("chunked", [False, True])
+async def test_a_body_is_had_as_a_whole_however_it_comes(pieces, chunked):
+    whole = b"".join(pieces)
+    app = Reader()
+    async with client(app) as one:
+        one.say(post(len(whole), chunked=chunked))
+        for piece in pieces:
+            await asyncio.sleep(0)
+            if piece:
+                one.say(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece)
+        one.say(b"0\r\n\r\n" if chunked else b"")
+        await one.answered()
+        assert ([whole], False) == (app.got, one.transport.paused)
+
+
+async def test_a_large_body_does_not_stop_its_connection():
+    got = []
+
+    async def app(scope, receive, send):
+        got.append(await scope["extensions"][BODY](receive, 1 << 20))
+
+    async with client(app) as one:
+        one.say(post(300_000))
+        for _ in range(3):
+            await asyncio.sleep(0)
+            one.say(bytes(100_000))
+            await asyncio.sleep(0)
+            assert not one.transport.paused
+        await one.answered()
+    assert [bytes(300_000)] == got
+
+
+@pytest.mark.parametrize("pieces", [[b"0" * 11], [b"0" * 5, b"0" * 6]])
+async def test_a_body_beyond_the_limit_is_told_and_the_rest_of_it_waits(pieces):
+    app = Reader()
+    async with client(app) as one:
+        one.say(post(20))
+        for piece in pieces:
+            await asyncio.sleep(0)
+            one.say(piece)
+        await one.answered()
+        assert ["too large"] == app.got
+
+
+@pytest.mark.parametrize("came", [b"", b"1"])
+async def test_a_client_that_leaves_within_its_body_has_none(came):
+    app = Reader()
+    one = Client(app)
+    one.say(post(3) + came)
+    await app.reading.wait()
+    one.protocol.connection_lost(None)
+    await one.answered()
+    assert [None] == app.got
+
+
+async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
+    got = []
+
+    async def app(scope, receive, send):
+        whole = scope.get("extensions", {}).get(BODY)
+        got.append(await whole(receive, 9) if whole else (await receive())["body"])
+        await send(START)
+        await send(body(b"ab"))
+
+    async with client(app) as one:
+        one.say(post(1) + b"1" + post(1) + b"2")
+        await one.answered()
+    assert [b"1", b"2"] == got

@@ -1,0 +1,183 @@
+"""deploy/nginx.conf at work, with other paths and ports than it has.
+
+It tells in a header of its own which gateway answered, and on a port of its own by what it would
+choose one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import os
+import shutil
+import signal
+import socket
+import ssl
+import subprocess
+import time
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import aiohttp
+import pytest
+from aiohttp.abc import AbstractResolver, ResolveResult
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.support.children import Process, free_ports
+
+DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
+NAME = "warmline.example.com"
+SERVED_BY = "x-test-gateway"
+START_SECONDS = 120.0
+
+
+def need_nginx() -> str:
+    """nginx's path; skips the test where there is none, except in CI."""
+    found = shutil.which("nginx", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if found is None:
+        if os.environ.get("CI") == "true":
+            raise AssertionError("nginx is missing: apt-get install nginx")
+        pytest.skip("nginx is missing: apt-get install nginx")
+    return found
+
+
+def replaced(text: str, changes: dict[str, str]) -> str:
+    """Each must be there: a test of a file that it does not change as it means tests nothing."""
+    for old, new in changes.items():
+        assert old in text, f"{old!r} is not there"
+        text = text.replace(old, new)
+    return text
+
+
+@dataclass
+class Front:
+    """nginx as clients and browsers see it: by its name, over TLS."""
+
+    folder: Path
+    port: int
+    probe: int
+    """Port on which it answers with what it chooses a gateway by."""
+    process: Process
+    trust: ssl.SSLContext
+
+    @property
+    def url(self) -> str:
+        return f"https://{NAME}:{self.port}"
+
+    @asynccontextmanager
+    async def client(self) -> AsyncIterator[aiohttp.ClientSession]:
+        """All its connections end with the block, at once."""
+        connector = aiohttp.TCPConnector(resolver=_Here(), ssl=self.trust, limit=0)
+        try:
+            async with aiohttp.ClientSession(
+                connector=connector, connector_owner=False, skip_auto_headers=("accept-encoding",)
+            ) as http:
+                yield http
+        finally:
+            await connector.close(abort_ssl=True)
+            await asyncio.sleep(0)  # in which the sockets are closed
+
+
+class _Here(AbstractResolver):
+    """Every name is this machine's."""
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        return [
+            ResolveResult(
+                hostname=host, host="127.0.0.1", port=port, family=socket.AF_INET, proto=0, flags=0
+            )
+        ]
+
+    async def close(self) -> None:
+        pass
+
+
+@contextmanager
+def front(folder: Path, gateways: Sequence[int]) -> Iterator[Front]:
+    """nginx before the gateways at these two ports; files go to ``folder``."""
+    program = need_nginx()
+    certificate = _write_certificate(folder / "tls")
+    port, probe = free_ports(2)
+    config = folder / "nginx.conf"
+    config.write_text(nginx_config(folder, port, probe, gateways))
+    command = [program, "-c", str(config)]
+    tried = subprocess.run([*command, "-t"], capture_output=True, text=True, check=False)
+    assert tried.returncode == 0, tried.stderr
+    process = Process([*command, "-g", "daemon off;"], folder / "nginx.log", end=signal.SIGTERM)
+    try:
+        _wait_for(probe, process)
+        trust = ssl.create_default_context(cafile=str(certificate))
+        yield Front(folder, port, probe, process, trust)
+    finally:
+        process.end()
+
+
+def _wait_for(port: int, process: Process) -> None:
+    end = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            socket.create_connection(("127.0.0.1", port), 1).close()
+            return
+        except OSError:
+            assert process.popen.poll() is None, process.log.read_text()
+            assert time.monotonic() < end
+            time.sleep(0.02)  # another process: nobody tells when it listens
+
+
+def nginx_config(folder: Path, port: int, probe: int, own: Sequence[int]) -> str:
+    temporary = "".join(
+        f"{kind}_temp_path {folder}/{kind};\n"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    return replaced(
+        (DEPLOY / "nginx.conf").read_text(),
+        {
+            "/run/nginx.pid": f"{folder}/nginx.pid",
+            "/var/log/nginx/": f"{folder}/",
+            "/etc/warmline/": f"{folder}/",
+            "listen 443 ssl;": f"listen 127.0.0.1:{port} ssl;",
+            "server 127.0.0.1:8787 ": f"server 127.0.0.1:{own[0]} ",
+            "server 127.0.0.1:8788 ": f"server 127.0.0.1:{own[1]} ",
+            "http {\n": (
+                f"http {{\n{temporary}add_header {SERVED_BY} $upstream_addr always;\n"
+                f"server {{ listen 127.0.0.1:{probe}; "
+                'location / { return 200 "$warmline_session"; } }\n'
+            ),
+        },
+    )
+
+
+def _write_certificate(folder: Path) -> Path:
+    """One that signs itself, for nginx's name."""
+    folder.mkdir()
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
+    now = dt.datetime.now(dt.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "fullchain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    (folder / "privkey.pem").write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.NoEncryption(),
+        )
+    )
+    return folder / "fullchain.pem"
