@@ -224,7 +224,7 @@ class Naive:
     st.lists(
         st.tuples(
             st.sampled_from(["write", "take", "take", "take_again", "undo", "purge", "prune"]),
-            st.lists(rollups.rows, max_size=5),
+            st.lists(rollups.rows(), max_size=5),
             st.integers(0, 4),
         ),
         max_size=10,
