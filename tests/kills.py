@@ -2,8 +2,8 @@
 
 On each database the service is killed at random moments while clients send turns: amid their
 answers, while it starts (so that what it recovers is left behind again), at a line or a segment of
-its journal, while it deletes what is settled, before, amid and after a commit, and twice in a row
-without traffic. Then, with PostgreSQL, the server is stopped under load: several times for an
+its journal, while it deletes what is settled, before, amid and after a commit, while it ends in
+good order, and twice in a row without traffic. Then, with PostgreSQL, the server is stopped under load: several times for an
 instant, and once for ``--outage`` seconds.
 
 Every turn whose end a client saw has to be in the ledger exactly once, every other one that had
@@ -35,7 +35,9 @@ from tests.support.provider import provider
 from tests.support.service import settings
 
 STATE = Path(__file__).resolve().parents[1] / ".cache" / "kills.json"
-MOMENTS = {"load": 5, "start": 3, "line": 3, "segment": 3, "removal": 1, "commit": 4, "idle": 1}
+MOMENTS = {
+    "load": 5, "start": 3, "line": 3, "segment": 3, "removal": 1, "commit": 4, "idle": 1, "end": 2,
+}  # fmt: skip
 """How often each is drawn."""
 _NTH = {"line": 80, "segment": 8, "removal": 2, "commit": 12}
 """Up to which passage of a place the process lives. The first commit is that of what it recovers."""
@@ -63,9 +65,13 @@ class Killer:
             await asyncio.sleep(self.chance.uniform(0, 1.2 * self._start))
             await self.service.kill()
         elif moment == "load":
-            await self._started()
-            await asyncio.sleep(self.chance.uniform(0, 0.8))
+            await self._serving()
             await self.service.kill()
+        elif moment == "end":
+            await self._serving()
+            self.service.signal(signal.SIGTERM)
+            if not await self.service.has_ended(within=self.chance.uniform(0, 0.5)):
+                await self.service.kill()
         else:
             self.clients.pause()
             for _ in range(2):
@@ -82,6 +88,13 @@ class Killer:
         if await self.service.serves() and not await self.service.has_ended(within=10):
             await self.service.kill()
             self.unreached += 1
+
+    async def _serving(self) -> None:
+        """Amid the answers of a service that has just started."""
+        await self._started()
+        async with asyncio.timeout(120):
+            await self.clients.have_answers(self.clients.count + self.chance.randint(0, 30))
+        await asyncio.sleep(self.chance.uniform(0, 0.05))
 
     async def _started(self) -> None:
         began = time.monotonic()

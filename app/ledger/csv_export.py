@@ -14,10 +14,11 @@ from __future__ import annotations
 import csv
 import difflib
 import io
-import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
+
+import msgspec
 
 from app.errors import BadParameterError
 from app.ledger.rows import (
@@ -38,6 +39,8 @@ JSONL_TYPE = "application/x-ndjson; charset=utf-8"
 _BOM = "\ufeff"
 _needs_a_guard = re.compile(r"'*(?:[\t\r\n]|\s*[=+\-@])").match
 """Text with ``'`` in front of a formula already gets one more, so that each can be told again."""
+
+_encode = msgspec.json.Encoder().encode
 
 Form = Callable[[Sequence[Any]], Sequence[Any]]
 Chunks = Iterable[Sequence[tuple[Any, ...]]]
@@ -100,11 +103,8 @@ def write_jsonl(chunks: Chunks, *, columns: Sequence[str] = COLUMNS) -> Iterator
     """One JSON object a line, with the values of the API; one piece per chunk of rows."""
     names = tuple(columns)
     for chunk in chunks:
-        lines = [
-            json.dumps(as_json_object(names, values), ensure_ascii=False, separators=(",", ":"))
-            for values in chunk
-        ]
-        yield ("\n".join(lines) + "\n").encode() if lines else b""
+        lines = [_encode(as_json_object(names, values)) for values in chunk]
+        yield b"\n".join([*lines, b""])
 
 
 def guard(text: str) -> str:

@@ -12,6 +12,7 @@ them. ``None`` is unknown, never zero.
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -190,15 +191,17 @@ def money(value: Decimal) -> str:
 def as_json_object(columns: tuple[str, ...], values: tuple[Any, ...]) -> dict[str, Any]:
     """``TurnRow.as_dict`` for values that were never made a row, as a stream yields them."""
     shown: dict[str, Any] = dict(zip(columns, values, strict=True))
-    for name, value in shown.items():
-        if value is None:
-            continue
-        if name in TIME_COLUMNS:
-            shown[name] = iso(value)
-        elif name == "evidence":
-            shown[name] = json.loads(value)
-        elif name == "changed_fields":
-            shown[name] = value.split(",")
-        elif name in DECIMAL_COLUMNS:
-            shown[name] = money(value)
+    for name, form in _JSON_FORMS.items():
+        value = shown.get(name)
+        if value is not None:
+            shown[name] = form(value)
     return shown
+
+
+_JSON_FORMS: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(TIME_COLUMNS, iso),
+    **dict.fromkeys(DECIMAL_COLUMNS, money),
+    "evidence": json.loads,
+    "changed_fields": lambda names: names.split(","),
+}
+"""The values that are not shown as they are."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -22,32 +24,61 @@ INSTALL = (
 SCRIPTS = Path(__file__).parent / "scripts"
 
 
-def run(script: str, *arguments: str, folder: Path) -> dict[str, Any]:
-    """What the script printed; fails with its errors if it failed."""
-    python = ROOT / ".cache" / "clients" / "bin" / "python"
-    package = "agents" if "agents" in script else "openai"
-    if not list((ROOT / ".cache" / "clients").glob(f"lib/python3*/site-packages/{package}")):
-        missing("The SDKs", INSTALL)
-    done = subprocess.run(
-        [str(python), str(SCRIPTS / script), *arguments],
-        check=False,
-        env={"PATH": os.environ["PATH"], "HOME": str(folder)},
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)  # type: ignore[no-any-return]
+class Script:
+    """A script that reads one job per line: loading an SDK takes longer than all that it does."""
+
+    def __init__(self, name: str, package: str, folder: Path) -> None:
+        python = ROOT / ".cache" / "clients" / "bin" / "python"
+        if not list((ROOT / ".cache" / "clients").glob(f"lib/python3*/site-packages/{package}")):
+            missing("The SDKs", INSTALL)
+        self._errors = folder / "errors"
+        with self._errors.open("w") as errors:
+            self._process = subprocess.Popen(
+                [str(python), str(SCRIPTS / name)],
+                env={"PATH": os.environ["PATH"], "HOME": str(folder)},
+                cwd=folder,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+            )
+
+    def __call__(self, *arguments: str) -> dict[str, Any]:
+        """What came of one job; fails with the script's errors if it failed, also an earlier one."""
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write(json.dumps(arguments) + "\n")
+            self._process.stdin.flush()
+        line = self._process.stdout.readline()
+        assert line, self._errors.read_text()
+        return json.loads(line)  # type: ignore[no-any-return]
+
+    def end(self) -> None:
+        with contextlib.suppress(BrokenPipeError):
+            self._process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def openai_sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Script]:
+    script = Script("openai_sdk.py", "openai", tmp_path_factory.mktemp("openai"))
+    yield script
+    script.end()
+
+
+@pytest.fixture(scope="module")
+def agents_sdk(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Script]:
+    script = Script("openai_agents.py", "agents", tmp_path_factory.mktemp("agents"))
+    yield script
+    script.end()
 
 
 @pytest.mark.parametrize(("how", "transport"), [("json", "http"), ("stream", "sse")])
 def test_the_sdk_replays_and_the_upstream_gets_the_end(
-    tmp_path: Path, how: str, transport: str
+    tmp_path: Path, openai_sdk: Script, how: str, transport: str
 ) -> None:
     with stack(tmp_path) as it:
-        told = run("openai_sdk.py", it.url, how, "4", folder=tmp_path)
+        told = openai_sdk(it.url, how, "4")
         rows = it.rows()
 
         assert told["last"].startswith("Done:")
@@ -60,9 +91,9 @@ def test_the_sdk_replays_and_the_upstream_gets_the_end(
         assert it.checked() == 5
 
 
-def test_the_sdk_over_a_websocket_keeps_its_own_anchors(tmp_path: Path) -> None:
+def test_the_sdk_over_a_websocket_keeps_its_own_anchors(tmp_path: Path, openai_sdk: Script) -> None:
     with stack(tmp_path) as it:
-        told = run("openai_sdk.py", it.url, "socket", "4", folder=tmp_path)
+        told = openai_sdk(it.url, "socket", "4")
         rows = it.rows()
 
         assert told["last"].startswith("Done:")
@@ -76,9 +107,11 @@ def test_the_sdk_over_a_websocket_keeps_its_own_anchors(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("how", "transport"), [("http", "http"), ("socket", "ws")])
-def test_agents_that_replay_are_continued(tmp_path: Path, how: str, transport: str) -> None:
+def test_agents_that_replay_are_continued(
+    tmp_path: Path, agents_sdk: Script, how: str, transport: str
+) -> None:
     with stack(tmp_path) as it:
-        told = run("openai_agents.py", it.url, how, "3", folder=tmp_path)
+        told = agents_sdk(it.url, how, "3")
         rows = it.rows()
 
         assert told["last"].startswith("Done:")
@@ -96,10 +129,10 @@ def test_agents_that_replay_are_continued(tmp_path: Path, how: str, transport: s
     ("how", "mode"), [("http", "http_incremental"), ("socket", "ws_incremental")]
 )
 def test_agents_that_name_stored_responses_go_through_unchanged(
-    tmp_path: Path, how: str, mode: str
+    tmp_path: Path, agents_sdk: Script, how: str, mode: str
 ) -> None:
     with stack(tmp_path) as it:
-        told = run("openai_agents.py", it.url, how, "2", "anchored", folder=tmp_path)
+        told = agents_sdk(it.url, how, "2", "anchored")
         rows = it.rows()
 
         assert told["ids"] == [row.response_id for row in rows]

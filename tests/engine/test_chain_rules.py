@@ -6,7 +6,7 @@ import pytest
 from msgspec import Raw
 
 from engine.baseline import weight_of_fields
-from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain, known, stage
+from engine.chain import Anchor, Chain, ChainState, Epoch, KeptChain, Staged, known, stage
 from engine.model import ColdCause
 from engine.request import own_copy, split
 from engine.spelling import Items
@@ -233,7 +233,8 @@ def test_a_turn_that_extends_nothing_knows_nothing():
     one, other = (stage(request("x").items, {}, None) for _ in range(2))
     assert one.sent(KEY) == other.sent(KEY) != one.prefix
     assert one._sent is not other._sent
-    assert one.sent(KEY).hex() not in repr(one)
+    assert repr(one.sent(KEY)) not in repr(one)
+    assert Staged((), (), {}, b"").frozen == 0
 
 
 def test_a_turn_that_extends_an_anchor_knows_what_it_holds():

@@ -119,7 +119,7 @@ def test_items_are_repeated_up_to_the_first_other_one_or_as_many_as_were_asked_f
 
 def test_a_digest_says_nothing_to_those_who_have_not_the_key_or_have_it_for_something_else():
     def plain(key):
-        return hashlib.blake2b(b'"a"', key=key, digest_size=16).digest()
+        return hashlib.blake2b(b"a", key=key, digest_size=16).digest()
 
     mine, other = (Condensed(key).digest(raw("a")) for key in (KEY, b"other"))
     assert len({mine, other, plain(KEY), plain(b"")}) == 4

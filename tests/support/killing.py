@@ -138,10 +138,13 @@ class Killable:
         await self.end(signal.SIGKILL)
 
     async def end(self, number: signal.Signals = signal.SIGTERM) -> None:
+        self.signal(number)
+        assert await self.has_ended(within=30)
+
+    def signal(self, number: signal.Signals) -> None:
         assert self.pid is not None
         self.up.clear()
         os.kill(self.pid, number)
-        assert await self.has_ended(within=30)
 
     async def has_ended(self, within: float) -> bool:
         """Whether it ends by itself within so many seconds, or has ended."""

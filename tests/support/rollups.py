@@ -38,38 +38,38 @@ instants = st.one_of(
     st.integers(0, SPAN // HOUR).map(lambda n: FIRST + n * HOUR),
     st.integers(0, SPAN // DAY * 4).map(lambda n: FIRST + n * DAY // 4),
 )
-_whose = st.fixed_dictionaries(
-    {
-        "session_key": st.sampled_from("ab"),
-        "source": st.just("gateway"),
-        "tenant": st.just("a"),
-        "upstream": st.just("a"),
-        "client": st.none(),
-        "model": st.just("a"),
-    }
-)
-"""So few that stretches have several rows each."""
 _close = st.builds(
     lambda place, minutes: FIRST + DAY + place + minutes * MINUTE,
     st.sampled_from([-2 * HOUR, -HOUR, 0]),
     st.sampled_from([0, 1, 2, 6]),
 )
-rows = st.builds(
-    lambda row, start, name, wait, whose: replace(
+_ONE: dict[str, Any] = {
+    "source": "gateway",
+    "tenant": "a",
+    "upstream": "a",
+    "client": None,
+    "model": "a",
+}
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> TurnRow:
+    """A turn of thirty, within three days: the same one comes again now and then, with other
+    values. Most fall into so few stretches and sessions that these have several each."""
+    row = draw(ledger.rows)
+    if draw(st.sampled_from([True, True, True, False])):
+        start, whose = draw(_close), _ONE | {"session_key": draw(st.sampled_from("ab"))}
+    else:
+        start, whose = draw(instants), {}
+    end = start + draw(st.integers(0, HOUR))
+    return replace(
         row,
-        turn_id=f"t{name}",
+        turn_id=f"t{draw(st.integers(1, 30))}",
         started_at=start,
-        ended_at=start + wait,
-        recorded_at=start + wait,
+        ended_at=end,
+        recorded_at=end,
         **whose,
-    ),
-    ledger.rows,
-    st.tuples(st.integers(0, 2), _close, instants).map(lambda drawn: drawn[1 + (not drawn[0])]),
-    st.integers(1, 30),
-    st.integers(0, HOUR),
-    _whose | _whose | st.just({}),
-)
-"""Over three days, of thirty turns: the same one comes again now and then, with other values."""
+    )
 
 
 @st.composite

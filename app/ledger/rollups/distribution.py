@@ -104,9 +104,10 @@ def bucket_of(sample: float) -> int:
 def stored_counts(counts: Mapping[int, int]) -> bytes:
     """Changes of counts by bucket, as they are stored; they may be below zero."""
     changes = [(bucket, count) for bucket, count in sorted(counts.items()) if count]
-    if any(not -_GREATEST <= count <= _GREATEST for _, count in changes):
-        changes = _cut(changes)
-    entries = array(_ENTRY, [bucket | count << 16 for bucket, count in changes])
+    try:
+        entries = array(_ENTRY, [bucket | count << 16 for bucket, count in changes])
+    except OverflowError:
+        entries = array(_ENTRY, [bucket | count << 16 for bucket, count in _cut(changes)])
     if sys.byteorder == "big":
         entries.byteswap()
     return entries.tobytes()

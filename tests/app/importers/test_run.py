@@ -50,8 +50,8 @@ def test_what_was_exported_makes_an_equal_ledger(holding, tmp_path_factory, foun
 
 @settings(max_examples=8)
 @given(
-    st.lists(rollups.rows, max_size=8, unique_by=lambda row: row.turn_id),
-    st.lists(rollups.rows, min_size=1, max_size=8, unique_by=lambda row: row.turn_id),
+    st.lists(rollups.rows(), max_size=8, unique_by=lambda row: row.turn_id),
+    st.lists(rollups.rows(), min_size=1, max_size=8, unique_by=lambda row: row.turn_id),
 )
 def test_what_is_undone_has_never_been(holding, tmp_path_factory, mine, theirs):
     engine = holding(mine)

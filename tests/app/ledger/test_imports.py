@@ -1,20 +1,26 @@
 from collections import Counter
+from dataclasses import replace
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from app.errors import AppError
-from app.ledger import imports
+from app.ledger import imports, purging
 from app.ledger.database import WRITES
 from app.ledger.imports import DELETED, PURGED, TOO_OLD, Counts, Undone
 from app.ledger.models import turns
+from app.ledger.purging import Target
 from app.ledger.retention import prune
 from app.ledger.rollups.contribution import DAY
+from app.ledger.rows import TurnRow
 from app.ledger.store import delete_rows
 from app.ledger.writer import write_rows
-from tests.support.importing import stored
+from tests.support import rollups
+from tests.support.importing import ALL, stored
 from tests.support.ledger import everything
-from tests.support.rollups import expected_whole, found_whole, turns_in
+from tests.support.rollups import FIRST, expected_whole, found_whole, turns_in
 from tests.support.rows import START_MS, make_row
 
 NOW = START_MS + DAY
@@ -141,3 +147,95 @@ def test_tenants_that_the_ledger_had_rows_of_are_known(engine: Engine):
 def test_a_key_tells_nothing_of_its_row():
     assert 16 == len(imports.key_of("turn_1"))
     assert b"turn" not in imports.key_of("turn_1")
+
+
+class Naive:
+    """A ledger, and beside it what its rows and sums should be, in plain Python."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.rows: dict[str, TurnRow] = {}
+        self.summed: dict[str, TurnRow] = {}
+        """Rows that retention has deleted."""
+        self.keys: dict[str, str | None] = {}
+        self.since: int | None = None
+        self.imports = 0
+
+    def write(self, some: list[TurnRow], _number: int) -> None:
+        new = [row for row in some if row.turn_id not in self.rows | self.summed]
+        write_rows(self.engine, new)
+        for row in new:
+            self.rows.setdefault(row.turn_id, row)
+
+    def take(self, some: list[TurnRow], _number: int, *, again: bool = False) -> None:
+        self.imports += 1
+        name = f"i{self.imports}"
+        wanted = {row.turn_id: row for row in reversed(some)}
+        new = {
+            turn_id: replace(row, import_id=name)
+            for turn_id, row in wanted.items()
+            if turn_id not in self.rows
+            and (turn_id not in self.keys or (again and self.keys[turn_id] is None))
+            and (self.since is None or row.started_at >= self.since)
+        }
+        counts = take(self.engine, name, some, again=again)
+        assert (len(new), len(some)) == (
+            counts.new,
+            counts.new + counts.known + counts.skipped.total(),
+        )
+        self.rows |= new
+        self.keys |= dict.fromkeys(new, name)
+
+    def take_again(self, some: list[TurnRow], number: int) -> None:
+        self.take(some, number, again=True)
+
+    def undo(self, _some: list[TurnRow], number: int) -> None:
+        if self.imports:
+            name = f"i{number % self.imports + 1}"
+            mine = [turn_id for turn_id, row in self.rows.items() if row.import_id == name]
+            kept = [turn_id for turn_id in self.summed if self.keys.get(turn_id) == name]
+            undone = imports.undo(self.engine, name)
+            assert len(mine) == undone.rows
+            assert undone.kept >= len(kept), "of what was purged meanwhile the keys stay as well"
+            for turn_id in mine:
+                del self.rows[turn_id], self.keys[turn_id]
+
+    def purge(self, _some: list[TurnRow], number: int) -> None:
+        tenant = "ab"[number % 2]
+        purging.purge(self.engine, Target(tenant=tenant))
+        mine = {turn_id for turn_id, row in self.rows.items() if row.tenant == tenant}
+        self.keys |= dict.fromkeys(mine)
+        self.rows = {name: row for name, row in self.rows.items() if name not in mine}
+        self.summed = {name: row for name, row in self.summed.items() if row.tenant != tenant}
+
+    def prune(self, _some: list[TurnRow], number: int) -> None:
+        cut = FIRST + number * DAY
+        prune(self.engine, cut + DAY, row_days=1, rollup_days=0)
+        if any(row.started_at < cut for row in self.rows.values()):
+            self.since = max(cut, self.since or 0)
+        if self.since is not None:
+            old = {name: row for name, row in self.rows.items() if row.started_at < self.since}
+            self.summed |= old
+            self.rows = {name: row for name, row in self.rows.items() if name not in old}
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["write", "take", "take", "take_again", "undo", "purge", "prune"]),
+            st.lists(rollups.rows(), max_size=5),
+            st.integers(0, 4),
+        ),
+        max_size=10,
+    )
+)
+def test_nothing_is_counted_twice_whatever_comes_and_goes(holding, steps):
+    ledger = Naive(holding([]))
+    for name, some, number in steps:
+        getattr(ledger, name)(some, number)
+    found = found_whole(ledger.engine, ALL)
+    wanted = expected_whole([*ledger.rows.values(), *ledger.summed.values()], ALL)
+    assert sorted(ledger.rows.values(), key=lambda row: row.turn_id) == stored(ledger.engine)
+    for name in ("total", "continuity", "tokens", "ttft"):
+        assert wanted[name] == found[name], name

@@ -37,7 +37,7 @@ def tenants_named(engine: Engine) -> set[str]:
 
 @settings(max_examples=8)
 @given(
-    st.lists(rows, max_size=10, unique_by=lambda row: row.turn_id),
+    st.lists(rows(), max_size=10, unique_by=lambda row: row.turn_id),
     st.sampled_from(["a", "b", "B", "é"]),
     st.none() | instants,
     st.booleans(),

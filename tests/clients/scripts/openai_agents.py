@@ -1,7 +1,6 @@
-"""Two runs of an agent with one tool through the Agents SDK; prints what came of it as JSON.
-
-``openai_agents.py URL http|socket STEPS [anchored]``. ``anchored``: the SDK names the last response
-instead of replaying.
+"""Pairs of runs of an agent with one tool through the Agents SDK, each told to it on a line as a
+JSON list: ``[URL, "http" | "socket", STEPS]``, and ``"anchored"`` where the SDK shall name the last
+response instead of replaying. Prints what came of it as a line of JSON.
 """
 
 from __future__ import annotations
@@ -49,12 +48,15 @@ async def over_a_socket(url: str, steps: int, **more: Any) -> list[Any]:
 
 
 def main() -> None:
-    url, how, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
     agents.set_tracing_disabled(True)
-    more = {"auto_previous_response_id": True} if "anchored" in sys.argv else {}
-    runs = asyncio.run((over_a_socket if how == "socket" else over_http)(url, steps, **more))
-    ids = [answer.response_id for run in runs for answer in run.raw_responses]
-    print(json.dumps({"ids": ids, "last": runs[-1].final_output}))
+    for line in sys.stdin:
+        url, how, steps, *anchored = json.loads(line)
+        more = {"auto_previous_response_id": True} if anchored else {}
+        runs = asyncio.run(
+            (over_a_socket if how == "socket" else over_http)(url, int(steps), **more)
+        )
+        ids = [answer.response_id for run in runs for answer in run.raw_responses]
+        print(json.dumps({"ids": ids, "last": runs[-1].final_output}), flush=True)
 
 
 if __name__ == "__main__":

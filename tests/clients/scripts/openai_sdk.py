@@ -1,6 +1,5 @@
-"""A conversation with one tool through the OpenAI SDK; prints what came of it as JSON.
-
-``openai_sdk.py URL json|stream|socket STEPS``
+"""Conversations with one tool through the OpenAI SDK, each told to it on a line as a JSON list:
+``[URL, "json" | "stream" | "socket", STEPS]``. Prints what came of it as a line of JSON.
 """
 
 from __future__ import annotations
@@ -81,10 +80,11 @@ def results_of(response: Any) -> list[Any]:
 
 
 def main() -> None:
-    url, how, steps = sys.argv[1], sys.argv[2], int(sys.argv[3])
-    answers = anchored(url, steps) if how == "socket" else replaying(url, how, steps)
-    told = {"ids": [answer.id for answer in answers], "last": answers[-1].output_text}
-    print(json.dumps(told))
+    for line in sys.stdin:
+        url, how, steps = json.loads(line)
+        answers = anchored(url, int(steps)) if how == "socket" else replaying(url, how, int(steps))
+        told = {"ids": [answer.id for answer in answers], "last": answers[-1].output_text}
+        print(json.dumps(told), flush=True)
 
 
 if __name__ == "__main__":

@@ -21,15 +21,18 @@ from tests.support.rollups import (
     windows,
 )
 
-few = settings(max_examples=30, suppress_health_check=list(HealthCheck), deadline=None)
-OFTEN = ("insert", "insert", "together", "bring", "delete", "merge")
-steps = st.lists(
-    st.tuples(
-        st.sampled_from([*OFTEN, *OFTEN, "update", "undo", "rebuild"]),
-        st.lists(rows, max_size=12),
+few = settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
+some_rows = st.lists(rows(), min_size=4, max_size=12)
+OFTEN = ("delete", "together", "bring", "merge")
+steps = st.builds(
+    lambda first, rest: [("insert", first), *rest],
+    st.lists(rows(), min_size=8, max_size=20),
+    st.lists(
+        st.tuples(
+            st.sampled_from([*OFTEN, *OFTEN, "insert", "update", "undo", "rebuild"]), some_rows
+        ),
+        max_size=5,
     ),
-    min_size=1,
-    max_size=6,
 )
 
 
