@@ -75,8 +75,6 @@ class HttpConnection(HttpToolsProtocol):
             raise OverflowError
         if not message["more_body"]:
             return first
-        if self._is_lost:
-            return None
         gathered = self._gathered = _Gathered(first, self._declared(), limit, self.loop)
         try:
             self.flow.resume_reading()

@@ -159,6 +159,7 @@ class Turn(Base):
         Index(None, "started_at", "id"),
         Index(None, "recorded_at", "id"),
         Index(None, "session_key", "started_at"),
+        Index(None, "session", "started_at"),
         Index(None, "fingerprint", "started_at"),
         # Costs nothing to the rows of gateways.
         Index(

@@ -262,3 +262,16 @@ async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
         one.say(post(1) + b"1" + post(1) + b"2")
         await one.answered()
     assert [b"1", b"2"] == got
+
+
+async def test_an_upgrade_is_the_servers_alone_also_behind_an_answer():
+    app = Reader()
+    async with client(app) as one:
+        handed_over = []
+        one.protocol.handle_websocket_upgrade = lambda: handed_over.append(one.protocol.scope)
+        one.say(post(1) + b"1")
+        await one.answered()
+        one.say(GET[:-2] + b"connection: upgrade\r\nupgrade: websocket\r\n\r\n")
+        await one.answered()
+        assert ([b"1"], 1) == (app.got, len(handed_over))
+        assert "extensions" not in handed_over[0]

@@ -242,3 +242,10 @@ def test_a_turn_that_extends_an_anchor_knows_what_it_holds():
     staged = stage(request("x", "y", "z").items, {}, before)
     assert (before.items, before.digest, 0) == (staged.known, staged.prefix, staged.frozen)
     assert staged.sent(KEY) == stage(request("x", "y", "z").items, {}, None).sent(KEY)
+
+
+@pytest.mark.parametrize("freeze", [(), ("_meta",)])
+def test_what_is_frozen_is_counted_where_a_policy_freezes(freeze):
+    gave = {"type": "function_call_output", "call_id": "c", "output": {"a": 1}}
+    now = request({**gave, "output": {"a": 1, "_meta": 2}}).items
+    assert stage(now, {}, anchor(gave), freeze).frozen == len(freeze)

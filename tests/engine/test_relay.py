@@ -174,7 +174,8 @@ async def test_it_is_told_whether_something_follows_where_that_is_known(continua
     assert not answer.is_over()
     over = [answer.is_over() async for _ in answer.batches]
     assert {False} == set(over[:-1])
-    assert (known, True) == (over[-1], answer.is_over())
+    await answer.batches.aclose()  # as a caller does that closes what it iterated
+    assert (known, True, 1) == (over[-1], answer.is_over(), len(s.facts))
 
 
 async def test_an_answer_that_is_one_error_is_over_with_it():

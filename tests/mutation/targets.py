@@ -64,4 +64,5 @@ TARGETS = (
         ),
     ),
     Target("engine/condensed.py", _tests("test_condensed_records.py", "test_held.py")),
+    Target("engine/chain.py", _tests("test_chain.py", "test_chain_rules.py")),
 )  # fmt: skip

@@ -107,7 +107,8 @@ class Server:
                 start_new_session=True,
                 **self._as,
             )
-        end = time.monotonic() + 30
+        # One that is kept may have to recover first.
+        end = time.monotonic() + (600 if self._kept else 30)
         while not self._answers():
             if self._shell.poll() is not None or time.monotonic() > end:
                 raise AssertionError(f"PostgreSQL did not start:\n{self._log.read_text()[-2000:]}")
