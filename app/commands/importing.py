@@ -8,16 +8,19 @@ from typing import Any
 
 import click
 
+from app import keys as key_files
 from app.clock import SystemClock
 from app.commands.options import load_settings, open_ledger, with_settings
 from app.commands.progress import bar
 from app.importers import report as reports
+from app.importers.identity import Identity
 from app.importers.run import run
 from app.ledger import database, imports
+from app.settings import Settings
 
 
 @click.command("import")
-@with_settings("database", "key_file")
+@with_settings("database", "key_file", "pseudonymize")
 @click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
 @click.option("--purged", is_flag=True, help="Also take rows that were purged from this ledger.")
 @click.option("--list", "listing", is_flag=True, help="List the newest imports.")
@@ -41,7 +44,7 @@ def command(
         raise click.UsageError("Give files or folders, or --list, or --undo ID.")
     settings = load_settings(config, flags)
     if paths:
-        _import(settings.database, paths, purged=purged)
+        _import(settings, paths, purged=purged)
         return
     with open_ledger(settings) as engine:
         if undo is not None:
@@ -58,11 +61,23 @@ def command(
                 click.echo(line)
 
 
-def _import(name: str, paths: tuple[Path, ...], *, purged: bool) -> None:
-    engine = database.prepare(name)
+def _import(settings: Settings, paths: tuple[Path, ...], *, purged: bool) -> None:
+    # Of several machines with one PostgreSQL none makes a key of its own.
+    several = settings.database.startswith("postgresql")
+    keys = (key_files.load if several else key_files.load_or_create)(settings.key_file)
+    engine = database.prepare(settings.database)
     try:
+        database.check_key(engine, keys)
+        identity = Identity(keys, pseudonymize=settings.pseudonymize)
         with bar("Importing") as progress:
-            report = run(engine, paths, SystemClock(), again=purged, progress=progress)
+            report = run(
+                engine,
+                paths,
+                SystemClock(),
+                identity=identity,
+                again=purged,
+                progress=progress,
+            )
     finally:
         engine.dispose()
     for line in reports.text(report):

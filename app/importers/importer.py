@@ -5,6 +5,8 @@ that it skips, and remarks on the file as a whole. It knows no database, no cloc
 
 - A row's ``turn_id`` follows from the record alone: the same record read again, from another file
   or in another order, has the same one. That is what it is known by (``app.ledger.imports``).
+- ``tenant`` and ``session_key`` are left empty: the run knows them (``app.importers.identity``).
+  Only Warmline's own exports tell them.
 - What a record does not tell is ``None``, never 0. ``recorded_at`` is not the time of the import:
   alerts look at what is recorded, and are not about the past.
 - Messages never hold anything of the record. ``import_id`` is left ``None``.
@@ -12,9 +14,9 @@ that it skips, and remarks on the file as a whole. It knows no database, no cloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from app.importers.lines import Line
 from app.ledger.rows import TurnRow
@@ -49,9 +51,28 @@ class NotReadable(Exception):
     """Nothing of the file can be read; the message says why and what to do."""
 
 
+class Parents(Protocol):
+    """What other files tell of the sessions that they are of."""
+
+    def __call__(self, session: str) -> Sequence[Vector] | None:
+        """The usage of a session, call by call; None where its file is not there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """What a format may need to know beside the lines of its file."""
+
+    name: str = ""
+    """The file's, without the folders that it lies in."""
+    parents: Parents = lambda _session: None
+
+
+Vector: TypeAlias = tuple[int, ...]
 Item: TypeAlias = TurnRow | Skipped | Remark
 Read: TypeAlias = Callable[[Iterable[Line]], Iterator[Item]]
 """Raises ``NotReadable``."""
+ReadAround: TypeAlias = Callable[[Iterable[Line], Around], Iterator[Item]]
+"""The same, with what is around the file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,3 +83,5 @@ class Importer:
     recognizes: Callable[[bytes], bool]
     """Whether a file that begins so is of this format. What it is called says nothing."""
     read: Read
+    read_around: ReadAround | None = None
+    """Used in place of ``read`` where the format has it."""

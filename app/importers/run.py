@@ -16,6 +16,7 @@ from app.clock import Clock
 from app.importers import opening
 from app.importers.files import Named, expand
 from app.importers.formats import HEAD, detect
+from app.importers.identity import Identity
 from app.importers.importer import Importer, NotReadable, Remark, Skipped
 from app.importers.lines import split
 from app.ledger import imports
@@ -81,11 +82,13 @@ def run(
     paths: Iterable[Path],
     clock: Clock,
     *,
+    identity: Identity,
     again: bool = False,
     make_id: Callable[[], str] = lambda: secrets.token_hex(4),
     progress: Progress = lambda _done, _of: None,
 ) -> Report:
-    """Import files and folders. ``again`` also takes rows that were purged.
+    """Import files and folders. ``again`` also takes rows that were purged; ``identity`` says whose
+    the rows of other tools' logs are.
 
     Raises ``AppError`` for a path that is not there. Whatever else ends it: what was told as taken
     is taken, and running it again takes the rest.
@@ -109,7 +112,7 @@ def run(
         )
 
     try:
-        _Run(engine, report, clock, again=again, progress=progress).take(readable)
+        _Run(engine, report, clock, identity, again=again, progress=progress).take(readable)
     except BaseException:
         with contextlib.suppress(Exception):  # the database may be what has failed
             finish(imports.INTERRUPTED)
@@ -152,11 +155,19 @@ def _head(file: BinaryIO) -> bytes:
 
 class _Run:
     def __init__(
-        self, engine: Engine, report: Report, clock: Clock, *, again: bool, progress: Progress
+        self,
+        engine: Engine,
+        report: Report,
+        clock: Clock,
+        identity: Identity,
+        *,
+        again: bool,
+        progress: Progress,
     ) -> None:
         self._engine = engine
         self._report = report
         self._clock = clock
+        self._identity = identity
         self._again = again
         self._progress = progress
         self._tenants: dict[str, bool] = {}
@@ -183,7 +194,9 @@ class _Run:
 
     def _put(self, told: FileReport, rows: list[TurnRow]) -> None:
         assert self._report.import_id is not None
-        self._meet({row.tenant for row in rows} - self._tenants.keys())
+        rows = [self._identity.place(row) for row in rows]
+        known = self._tenants.keys() | {self._identity.tenant}
+        self._meet({row.tenant for row in rows} - known)
         counts = imports.take(
             self._engine, self._report.import_id, rows, self._report.counts, again=self._again
         )

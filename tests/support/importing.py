@@ -12,9 +12,11 @@ from typing import Any
 from hypothesis import strategies as st
 from sqlalchemy import Engine
 
+from app.importers.identity import Identity
 from app.importers.importer import Item, Read
 from app.importers.lines import Line
 from app.importers.run import Report, run
+from app.keys import Keys
 from app.ledger import queries
 from app.ledger.csv_export import write_csv, write_jsonl
 from app.ledger.filters import Filter
@@ -33,6 +35,7 @@ from tests.support.rows import START_MS, make_row
 
 HOUR = 3_600_000
 NOW = (START_MS + 30 * 24 * HOUR) / 1_000
+IDENTITY = Identity(Keys(b"test" * 8))
 _numbers = itertools.count()
 _awkward = st.sampled_from(
     [
@@ -163,8 +166,8 @@ def read(reader: Read, data: bytes) -> list[Item]:
 
 
 def imported(engine: Engine, *paths: Path, **options: Any) -> Report:
-    clock = options.pop("clock", ManualClock(now=NOW))
-    return run(engine, paths, clock, **options)
+    given: dict[str, Any] = {"clock": ManualClock(now=NOW), "identity": IDENTITY, **options}
+    return run(engine, paths, given.pop("clock"), **given)
 
 
 def stored(engine: Engine) -> list[TurnRow]:
