@@ -6,10 +6,11 @@ import json
 from typing import Any
 
 from app.importers.importer import Importer, NotReadable
+from app.importers.neutral import NEUTRAL
 from app.importers.own_csv import CSV
 from app.importers.own_jsonl import JSONL
 
-IMPORTERS: tuple[Importer, ...] = (JSONL, CSV)
+IMPORTERS: tuple[Importer, ...] = (JSONL, CSV, NEUTRAL)
 HEAD = 65_536
 """Bytes of a file that are enough to tell."""
 
@@ -36,7 +37,7 @@ def _what_else(head: bytes) -> str:
     tool = _tool(head)
     if tool is not None:
         return f"It looks like {tool}, which this version cannot import."
-    return "It is not an export of Warmline (CSV or JSON Lines)."
+    return "It is not a format that can be imported: docs/formats.md lists them."
 
 
 def _tool(head: bytes) -> str | None:

@@ -28,7 +28,7 @@ from app.importers.own_row import (
 from app.ledger.csv_export import unguard
 from app.ledger.rows import TEXT_COLUMNS
 
-_BOM = b"\xef\xbb\xbf"
+BOM = b"\xef\xbb\xbf"
 _MOST_LINES = 100
 """Lines of one record: a cell may hold line breaks, but a quote that nobody closes must not take
 the rest of the file with it."""
@@ -39,7 +39,7 @@ def recognizes(head: bytes) -> bool:
 
     Also where something other than a comma is between them: ``read`` says what to do then.
     """
-    first = head.removeprefix(_BOM).split(b"\n", 1)[0]
+    first = head.removeprefix(BOM).split(b"\n", 1)[0]
     if first.lstrip()[:1] in (b"{", b"["):
         return False
     words = {word.strip() for word in _words(first.decode("utf-8", "replace"))}
@@ -56,7 +56,7 @@ def read(lines: Iterable[Line]) -> Iterator[Item]:
     if unknown:
         yield Remark(left_out(unknown))
     known = [(place, name, _READ[name]) for place, name in enumerate(names) if name in _READ]
-    for number, record in _records(source):
+    for number, record in records(source):
         if isinstance(record, str):
             yield Skipped(number, record)
         elif len(record) != len(names):
@@ -79,7 +79,7 @@ def _words(text: str) -> list[str]:
 
 
 def _header(line: Line) -> list[str]:
-    text = line.data.removeprefix(_BOM).decode()
+    text = line.data.removeprefix(BOM).decode()
     names = next(csv.reader([text], strict=True), [])
     if not set(names) >= IDENTIFYING:
         raise NotReadable("Its columns are not separated by commas. Save it as CSV with commas.")
@@ -95,7 +95,7 @@ def _header(line: Line) -> list[str]:
     return names
 
 
-def _records(source: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
+def records(source: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
     """Cells by the number of the line where they begin, or why there are none.
 
     A record goes on in the next line where a quote is still open, which is where the number of

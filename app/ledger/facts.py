@@ -91,11 +91,11 @@ def to_row(
         bytes_sent=_count(facts.bytes_sent, BIG_LIMIT),
         frozen_items=_count(facts.frozen_items),
         diverged_at=None if evidence is None else _count(evidence.index),
-        diverged_kind=None if evidence is None else _diverged_kind(evidence),
+        diverged_kind=None if evidence is None else diverged_kind(evidence),
         diverged_path=None if evidence is None else clean(evidence.path, PATH_LIMIT),
         diverged_class=None if evidence is None else clean(evidence.klass),
         fingerprint=None if evidence is None else clean(evidence.fingerprint),
-        evidence=_evidence_json(evidence, tokens.reported),
+        evidence=evidence_json(evidence, tokens.reported),
         tools_digest=clean(facts.tools_digest),
         instructions_digest=clean(facts.instructions_digest),
         prefix_digest=clean(facts.prefix_digest),
@@ -264,14 +264,14 @@ def _milliseconds(value: float | None) -> float | None:
     return round(value, 3)
 
 
-def _diverged_kind(evidence: Evidence) -> str | None:
+def diverged_kind(evidence: Evidence) -> str | None:
     """What stood there before; for an item that was added, what stands there now."""
     if evidence.klass is DivergenceClass.INSERTED:
         return clean(evidence.kind_now)
     return clean(evidence.kind_before or evidence.kind_now)
 
 
-def _evidence_json(evidence: Evidence | None, reported: dict[str, int] | None) -> str | None:
+def evidence_json(evidence: Evidence | None, reported: dict[str, int] | None) -> str | None:
     """Evidence as compact JSON with unknown parts left out, or None when there is none."""
     shown: dict[str, Any] = {}
     if evidence is not None:

@@ -14,6 +14,9 @@ from tests.support.rows import make_row
         (b"tenant,started_at,turn_id\n", "csv"),
         (b"turn_id;started_at;tenant\n", "csv"),  # which says what is wrong with it
         (as_jsonl([make_row()]), "jsonl"),
+        (b"t,input\n", "neutral"),
+        (b"input;t\n", "neutral"),  # which says what is wrong with it
+        (b'\n{"t":1,"input":2}\n', "neutral"),
         (b'\n{"torn":\n' + as_jsonl([make_row()]), "jsonl"),
     ],
 )
@@ -33,9 +36,9 @@ def test_formats_have_different_names():
         (b"SQLite format 3\x00", "warmline export"),
         (b"PK\x03\x04", "workbook"),
         (b"\x7fELF\x00", "no text"),
-        (b"a,b\n1,2\n", "not an export of Warmline"),
-        (b'{"model":"a"}\n', "not an export of Warmline"),
-        (b"[1]\n", "not an export of Warmline"),
+        (b"a,b\n1,2\n", "not a format that can be imported"),
+        (b'{"model":"a"}\n', "not a format that can be imported"),
+        (b"[1]\n", "not a format that can be imported"),
         (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a rollout of Codex"),
         (b'{"ts":"t","input":3,"output":4}\n', "a token ledger of LingTai"),
         (b'{"sessionId":"s","uuid":"u"}\n', "a transcript of Claude Code"),

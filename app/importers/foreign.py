@@ -1,0 +1,103 @@
+"""A row of the ledger from what another tool's log tells of a call; all else stays unknown."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from typing import Any
+
+from app.importers.identity import UNPLACED
+from app.importers.own_row import BadCell, time_of
+from app.ledger.facts import clean, diverged_kind, evidence_json, split
+from app.ledger.rows import COLUMNS, FLOAT_COLUMNS, TEXT_COLUMNS, TurnRow
+from engine.model import NOT_ELIGIBLE, Evidence, Kind, Reason, Status, Usage
+
+UNKNOWN_UPSTREAM = "unknown"
+_UNKNOWN: dict[str, Any] = dict.fromkeys(COLUMNS)
+_NAMES = frozenset({"session", "root_session", "turn_group", "prompt_cache_key"})
+"""Names that the run may have to hash, which needs them whole."""
+_CLEANED = TEXT_COLUMNS - _NAMES - {"evidence"}
+_REASONS = frozenset(Reason)
+_NOT_ELIGIBLE = frozenset(str(reason) for reason in NOT_ELIGIBLE)
+
+
+def turn_id(name: str, *parts: str | int | None) -> str:
+    """The id of a record of the format ``name``, by what makes it this record and no other."""
+    state = blake2b(name.encode(), digest_size=16)
+    for part in parts:
+        data = b"" if part is None else str(part).encode("utf-8", "surrogatepass")
+        state.update(b"-" if part is None else len(data).to_bytes(8, "big"))
+        state.update(data)
+    return f"imported_{state.hexdigest()}"
+
+
+def chain_of(name: str, *parts: str | int | None) -> str:
+    """A conversation's name, short and the same in each file that tells of it."""
+    return turn_id(name, "chain", *parts)[-16:]
+
+
+def row_of(
+    name: str,
+    identity: tuple[str | int | None, ...],
+    *,
+    started_at: int,
+    usage: Usage,
+    ended_at: int | None = None,
+    evidence: Evidence | None = None,
+    **known: Any,
+) -> TurnRow:
+    """The row of a call that the format ``name`` tells of, its times in epoch milliseconds.
+
+    ``known`` are other columns; ``duration_ms`` makes the end where that is not given.
+    """
+    tokens = split(usage)
+    duration = known.get("duration_ms")
+    end = started_at + round(duration or 0) if ended_at is None else ended_at
+    values = {
+        **_UNKNOWN,
+        "kind": str(Kind.GENERATION),
+        "status": str(Status.COMPLETED),
+        "upstream": UNKNOWN_UPSTREAM,
+        "eligible": eligible(known.get("mode"), known.get("reason")),
+        **{column: value for column, value in known.items() if value is not None},
+        "turn_id": turn_id(name, *identity),
+        "source": f"import:{name}",
+        "started_at": started_at,
+        "ended_at": max(started_at, end),
+        "recorded_at": max(started_at, end),
+        "tenant": UNPLACED,
+        "session_key": UNPLACED,
+        "input_tokens": tokens.input,
+        "cached_tokens": tokens.cached,
+        "cache_write_tokens": tokens.cache_write,
+        "cache_write_long_tokens": tokens.cache_write_long,
+        "non_cached_tokens": tokens.non_cached,
+        "output_tokens": tokens.output,
+        "reasoning_tokens": tokens.reasoning,
+        "total_tokens": tokens.total,
+        "usage_state": tokens.state,
+        "evidence": evidence_json(evidence, tokens.reported),
+    }
+    if evidence is not None:
+        values["diverged_at"] = evidence.index
+        values["diverged_kind"] = diverged_kind(evidence)
+        values["diverged_class"] = evidence.klass and str(evidence.klass)
+    for column in _CLEANED:
+        if values[column] is not None:
+            values[column] = clean(values[column])
+    for column in FLOAT_COLUMNS:
+        if values[column] is not None:
+            values[column] = round(float(values[column]), 3)
+    return TurnRow(**values)
+
+
+def eligible(mode: str | None, reason: str | None) -> bool:
+    """Whether a call could have been continued, as far as its reason is a word that we know."""
+    return mode is not None and reason in _REASONS and reason not in _NOT_ELIGIBLE
+
+
+def milliseconds(value: Any) -> int | None:
+    """A time in ISO 8601 with an offset as epoch milliseconds; None where it is none."""
+    try:
+        return time_of("", value)
+    except BadCell:
+        return None
