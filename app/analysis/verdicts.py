@@ -8,17 +8,20 @@ word comes before the client's proof, and that before any inference.
 The thresholds are of measured traffic (docs/verdicts.md): dips of up to a thousand tokens are
 common and mean nothing; a second cold read right after a cold start is publication lag; a dip that
 is read again by the next turn was no change of the prefix that stayed.
+
+``follow`` goes on from a place in a chain by one row, with what it has to know of the rows before:
+a session of any length is judged row by row. What a verdict waits for is at most two turns away.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.analysis.cache_life import Retention, retention_of
 from app.ledger.rows import TurnRow
-from engine.model import Kind, Mode, Reason, Status, UsageState
+from engine.model import Kind, Reason, Status, UsageState
 
 SLACK = 1_024
 """Tokens: a shorter miss is no miss."""
@@ -80,23 +83,6 @@ LOSSES = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Retention:
-    """How long a cache outlives its last use, in milliseconds."""
-
-    soft: int
-    """It may be gone after this; before it, it is not."""
-    hard: int
-    """It is gone after this."""
-
-
-MINUTE, HOUR = 60_000, 3_600_000
-IN_MEMORY = Retention(5 * MINUTE, HOUR)
-SINCE_5_6 = Retention(30 * MINUTE, 24 * HOUR)
-FIVE_MINUTES = Retention(5 * MINUTE, 5 * MINUTE)
-ONE_HOUR = Retention(HOUR, HOUR)
-
-
-@dataclass(frozen=True, slots=True)
 class Judged:
     verdict: Verdict
     grade: Grade
@@ -118,163 +104,253 @@ _NO_DIAGNOSIS = frozenset(
         "unavailable",
     }
 )
-_NO_REWRITE = frozenset({"turn_count", "connection_age", "manual"})
+_ANOTHER_ACCOUNT = "codex_account_switch"
+"""A reset after which another account, which has its own cache, reads the history as it is."""
+_NO_REWRITE = frozenset({"turn_count", "connection_age", "manual", _ANOTHER_ACCOUNT})
 """Resets that leave the history as it is; all other words are of one that was rewritten."""
-_INCREMENTAL = frozenset({Mode.WS_INCREMENTAL, Mode.HTTP_INCREMENTAL})
+STARTS = frozenset({Verdict.COLD_START, Verdict.SHARED_PREFIX})
+_BACK = 4
+"""Turns before one that its verdict, and those that waited for it, may depend on."""
 
 
-def retention_of(row: TurnRow) -> Retention:
-    """What is known of a cache's life: by the kind of writes that are reported, else the model."""
-    if row.cache_write_long_tokens:
-        return ONE_HOUR
-    model = row.model or ""
-    if model.startswith("claude"):
-        return FIVE_MINUTES
-    found = re.search(r"gpt-(\d+)(?:\.(\d+))?", model)
-    since = found is not None and (int(found[1]), int(found[2] or 0)) >= (5, 6)
-    return SINCE_5_6 if since else IN_MEMORY
+def stored(row: TurnRow) -> Judged | None:
+    """The verdict that a row has."""
+    if row.cache_verdict is None or row.cache_grade is None:
+        return None
+    try:
+        return Judged(Verdict(row.cache_verdict), Grade(row.cache_grade), row.missed_tokens)
+    except ValueError:  # of another version
+        return None
 
 
-def judge(chain: Sequence[TurnRow], retention: Retention | None = None) -> dict[str, Judged]:
+def judge(chain: Iterable[TurnRow], retention: Retention | None = None) -> dict[str, Judged]:
     """The verdicts on the generation turns of one chain, in their order; by ``turn_id``.
 
     ``retention`` is what is known better than by the model's name.
     """
-    return _Chain(chain, retention).judged()
+    found: dict[str, Judged] = {}
+    place = Place()
+    for row in chain:
+        place, judged = follow(place, row, retention)
+        found |= judged
+    return found
 
 
-class _Chain:
-    def __init__(self, rows: Sequence[TurnRow], retention: Retention | None) -> None:
-        self._rows = rows
-        self._retention = retention
-        usable = [row for row in rows if _usable(row)]
-        known = [row.cached_tokens for row in usable if row.cached_tokens]
-        self._block = BLOCK if known and all(cached % BLOCK == 0 for cached in known) else 1
-        self._usable = usable
-        first = usable[0].cached_tokens if usable else 0
-        self._shared = first or 0
+class Turn:
+    """What is remembered of a turn that tells something."""
 
-    def judged(self) -> dict[str, Judged]:
-        found: dict[str, Judged] = {}
-        for row in self._rows:
-            if row.kind == Kind.GENERATION and not _usable(row):
-                found[row.turn_id] = Judged(Verdict.UNUSABLE, Grade.UNKNOWN, None)
-        rewritten = self._rewritten()
-        before: Verdict | None = None
-        for place, row in enumerate(self._usable):
-            judged = self._one(place, rewritten=row.turn_id in rewritten, before=before)
-            found[row.turn_id] = judged
-            before = judged.verdict
-        return found
+    __slots__ = (
+        "after", "before", "block", "cached", "cold_until", "ended_at", "followed", "given", "id",
+        "identity", "moved", "proven", "retention", "rewritten", "said", "shared", "start",
+        "started_at", "told", "written",
+    )  # fmt: skip
 
-    def _rewritten(self) -> set[str]:
-        """Usable turns that are the first after their history was rewritten."""
-        found, pending = set(), False
-        for row in self._rows:
-            reset = row.epoch_reset_reason
-            pending = pending or (reset is not None and reset not in _NO_REWRITE)
-            if row.kind == Kind.COMPACTION:
-                pending = True
-            elif pending and _usable(row):
-                found.add(row.turn_id)
-                pending = False
-        return found
+    def __init__(
+        self, row: TurnRow, before: Turn | None, retention: Retention, start: Judged | None
+    ) -> None:
+        """``start``: the verdict on a first turn, if it is known."""
+        assert row.input_tokens is not None
+        assert row.cached_tokens is not None
+        self.id = row.turn_id
+        self.given = row.input_tokens
+        self.cached = row.cached_tokens
+        self.written = row.cache_write_tokens or 0
+        self.started_at, self.ended_at = row.started_at, row.ended_at
+        self.identity = _identity(row)
+        self.told = _told(row)
+        self.proven = _proven(row)
+        self.retention = retention
+        self.rewritten = self.moved = False
+        """Since the turn before; whoever knows it says so."""
+        self.before = before
+        self.after: Turn | None = None
+        self.followed = False
+        self.said: Judged | None = None
+        self.start = start
+        self.cold_until: int | None
+        """Until then it tells nothing yet if nothing is read, as nothing was so far."""
+        if before is None:
+            self.block = BLOCK
+            if start is None:
+                word = Verdict.SHARED_PREFIX if self.cached else Verdict.COLD_START
+                self.start = Judged(word, Grade.PROVEN, 0)
+            self.shared = self.cached if start is None or start.verdict in STARTS else 0
+            cold = self.start is not None and self.start.verdict == Verdict.COLD_START
+            self.cold_until = self.ended_at + LAG_MS if cold else None
+        else:
+            self.block, self.shared = before.block, before.shared
+            waits = before.cold_until is not None and self.started_at < before.cold_until
+            self.cold_until = before.cold_until if waits and not self.cached else None
+        if self.cached % BLOCK:
+            self.block = 1
 
-    def _one(self, place: int, *, rewritten: bool, before: Verdict | None) -> Judged:
-        row = self._usable[place]
-        cached = _cached(row)
-        if place == 0:
-            start = Verdict.SHARED_PREFIX if cached else Verdict.COLD_START
-            return Judged(start, Grade.PROVEN, 0)
-        last = self._usable[place - 1]
-        gap = max(0, row.started_at - last.ended_at)
-        cold = before in (Verdict.COLD_START, Verdict.COLD_CONTINUATION)
-        if cold and not cached and gap < LAG_MS:
-            return Judged(Verdict.COLD_CONTINUATION, Grade.LIKELY, 0)
-        expected = self._expected(place)
-        if expected - cached <= SLACK:
-            return Judged(Verdict.HIT, Grade.PROVEN, 0)
-        missed = expected - cached
-        told = self._told(row)
-        if told is not None:
-            return Judged(*told, missed)
-        if rewritten:
-            return Judged(Verdict.HISTORY_REWRITE, Grade.PROVEN, None)
-        if _input(row) < _input(last) / 2:
-            return Judged(Verdict.HISTORY_REWRITE, Grade.LIKELY, None)
-        if _identity(row) != _identity(last):
-            return Judged(Verdict.IDENTITY_CHANGE, Grade.LIKELY, missed)
-        readable = min(_cached(last) + (last.cache_write_tokens or 0), _input(row))
-        all_read = readable - cached <= SLACK
-        if not (cached and all_read):
-            idle = self._idle(row, gap)
-            if idle is not None:
-                return Judged(Verdict.IDLE, idle, missed)
-        if self._pinned(place):
-            return Judged(Verdict.PINNED_FLOOR, Grade.LIKELY, missed)
-        if all_read:
-            return Judged(Verdict.SHORTFALL, Grade.PROVEN, 0)
-        return Judged(*self._by_the_next(place), missed)
+    @property
+    def gap(self) -> int:
+        """Milliseconds since the turn before. Never below zero: logs may be out of order."""
+        return 0 if self.before is None else max(0, self.started_at - self.before.ended_at)
 
-    def _told(self, row: TurnRow) -> tuple[Verdict, Grade] | None:
-        """What the provider says, else what the client has proven."""
-        word = row.provider_miss_reason
-        if word is not None and word not in _NO_DIAGNOSIS:
-            if word in _PREFIX_REASONS:
-                return Verdict.PREFIX_CHANGED, Grade.REPORTED
-            if word in _IDENTITY_REASONS:
-                return Verdict.IDENTITY_CHANGE, Grade.REPORTED
-            return Verdict.UNKNOWN, Grade.REPORTED
-        if row.reason == Reason.PREFIX_MISMATCH:
-            return Verdict.PREFIX_CHANGED, Grade.PROVEN
-        if row.reason == Reason.NON_INPUT_FIELDS_CHANGED:
-            names = set(row.changed_field_names)
-            if names & _PREFIX_FIELDS:
-                return Verdict.PREFIX_CHANGED, Grade.PROVEN
-            if names & _IDENTITY_FIELDS:
-                return Verdict.IDENTITY_CHANGE, Grade.PROVEN
-        return None
-
-    def _idle(self, row: TurnRow, gap: int) -> Grade | None:
-        kept = self._retention or retention_of(row)
-        if gap >= kept.hard:
-            return Grade.LIKELY
-        return Grade.POSSIBLE if gap >= kept.soft else None
-
-    def _pinned(self, place: int) -> bool:
-        """Whether this turn is one of several in a row that read the same, far too short, part."""
-        run = 1
-        for step in (-1, 1):
-            at = place
-            while 0 <= at + step < len(self._usable) and self._same_floor(at, at + step):
-                at += step
-                run += 1
-        return run >= PINNED
-
-    def _same_floor(self, one: int, other: int) -> bool:
-        a, b = self._usable[one], self._usable[other]
-        near = abs(_cached(a) - _cached(b)) <= self._block
-        return near and all(
-            _cached(row) and _input(row) - _cached(row) > 2 * SLACK for row in (a, b)
-        )
-
-    def _by_the_next(self, place: int) -> tuple[Verdict, Grade]:
-        if place + 1 == len(self._usable):
-            return Verdict.UNKNOWN, Grade.UNKNOWN
-        row, following = self._usable[place], self._usable[place + 1]
-        if self._expected(place) - _cached(following) > SLACK:
-            return Verdict.PERSISTENT, Grade.POSSIBLE
-        proven = row.mode in _INCREMENTAL and row.reason == Reason.OK
-        full = _cached(row) < MINIMUM or _cached(row) <= self._shared
-        return (
-            Verdict.ONE_OFF_FULL if full else Verdict.ONE_OFF_PARTIAL,
-            Grade.PROVEN if proven else Grade.POSSIBLE,
-        )
-
-    def _expected(self, place: int) -> int:
+    @property
+    def expected(self) -> int:
         """Tokens that a conversation which only grows should read again."""
-        shorter = min(_input(self._usable[place - 1]), _input(self._usable[place]))
-        return shorter - shorter % self._block
+        if self.before is None:
+            return 0
+        shorter = min(self.before.given, self.given)
+        return shorter - shorter % self.block
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A place in a chain that a row can go on from."""
+
+    turn: Turn | None = None
+    """The last one that tells something."""
+    rewritten: bool = False
+    """The history was rewritten since."""
+    moved: bool = False
+    """The history went to another account since."""
+
+
+def follow(
+    place: Place,
+    row: TurnRow,
+    retention: Retention | None = None,
+    *,
+    start: Judged | None = None,
+) -> tuple[Place, dict[str, Judged]]:
+    """Go on by one row. Returns the place after it, and the verdicts that are new or another now.
+
+    ``start`` is the verdict on the first turn where it is known better: its chain began with rows
+    that are gone. The first row that follows a place is the one that turns before it wait for; any
+    further one is of a branch.
+    """
+    reset = row.epoch_reset_reason
+    moved = place.moved or reset == _ANOTHER_ACCOUNT
+    rewritten = place.rewritten or (reset is not None and reset not in _NO_REWRITE)
+    if row.kind == Kind.COMPACTION:
+        return Place(place.turn, rewritten=True, moved=moved), {}
+    if not _usable(row):
+        unusable = {row.turn_id: Judged(Verdict.UNUSABLE, Grade.UNKNOWN, None)}
+        return Place(place.turn, rewritten, moved), unusable if row.kind == Kind.GENERATION else {}
+    before = place.turn
+    turn = Turn(row, before, retention or retention_of(row), start if before is None else None)
+    turn.rewritten, turn.moved = rewritten, moved
+    waiting = []
+    if before is not None and not before.followed:
+        before.followed, before.after = True, turn
+        waiting = [before]
+        if before.before is not None and before.before.after is before:
+            waiting.append(before.before)
+    changed = {}
+    for one in (turn, *waiting):
+        judged = _judged(one)
+        if judged != one.said:
+            one.said = changed[one.id] = judged
+    _let_go(turn)
+    return Place(turn), changed
+
+
+def _let_go(turn: Turn) -> None:
+    """Keep no more of a chain than what verdicts depend on; where it branches, both ways stay."""
+    far = turn
+    for _ in range(_BACK):
+        if far.before is None or far.before.after is not far:
+            return
+        far = far.before
+    far.before = far.after = None
+
+
+def _judged(turn: Turn) -> Judged:
+    if turn.start is not None:
+        return turn.start
+    last, cached = turn.before, turn.cached
+    assert last is not None
+    if turn.cold_until is not None:
+        return Judged(Verdict.COLD_CONTINUATION, Grade.LIKELY, 0)
+    missed = turn.expected - cached
+    if missed <= SLACK:
+        return Judged(Verdict.HIT, Grade.PROVEN, 0)
+    if turn.told is not None:
+        return Judged(*turn.told, missed)
+    if turn.rewritten:
+        return Judged(Verdict.HISTORY_REWRITE, Grade.PROVEN, None)
+    if turn.given < last.given / 2:
+        return Judged(Verdict.HISTORY_REWRITE, Grade.LIKELY, None)
+    if turn.moved or turn.identity != last.identity:
+        return Judged(Verdict.IDENTITY_CHANGE, Grade.LIKELY, missed)
+    readable = min(last.cached + last.written, turn.given)
+    # Who reads nothing turn after turn has no shortfall: what was sent was there to be read.
+    all_read = cached > 0 and readable - cached <= SLACK
+    if not all_read:
+        if turn.gap >= turn.retention.hard:
+            return Judged(Verdict.IDLE, Grade.LIKELY, missed)
+        if turn.gap >= turn.retention.soft:
+            return Judged(Verdict.IDLE, Grade.POSSIBLE, missed)
+    if _pinned(turn):
+        return Judged(Verdict.PINNED_FLOOR, Grade.LIKELY, missed)
+    if all_read:
+        return Judged(Verdict.SHORTFALL, Grade.PROVEN, 0)
+    return Judged(*_by_the_next(turn), missed)
+
+
+def _by_the_next(turn: Turn) -> tuple[Verdict, Grade]:
+    if turn.after is None:
+        return Verdict.UNKNOWN, Grade.UNKNOWN
+    if turn.expected - turn.after.cached > SLACK:
+        return Verdict.PERSISTENT, Grade.POSSIBLE
+    full = turn.cached < MINIMUM or turn.cached <= turn.shared
+    return (
+        Verdict.ONE_OFF_FULL if full else Verdict.ONE_OFF_PARTIAL,
+        Grade.PROVEN if turn.proven else Grade.POSSIBLE,
+    )
+
+
+def _pinned(turn: Turn) -> bool:
+    """Whether this turn is one of several in a row that read the same, far too short, part."""
+    run, one, other = 1, turn, turn.before
+    while run < PINNED and other is not None and _same_floor(one, other):
+        run, one, other = run + 1, other, other.before
+    one, other = turn, turn.after
+    while run < PINNED and other is not None and _same_floor(one, other):
+        run, one, other = run + 1, other, other.after
+    return run >= PINNED
+
+
+def _same_floor(one: Turn, other: Turn) -> bool:
+    near = abs(one.cached - other.cached) <= max(one.block, other.block)
+    return near and all(
+        turn.cached and turn.given - turn.cached > 2 * SLACK for turn in (one, other)
+    )
+
+
+def _told(row: TurnRow) -> tuple[Verdict, Grade] | None:
+    """What the provider says, else what the client has proven."""
+    word = row.provider_miss_reason
+    if word is not None and word not in _NO_DIAGNOSIS:
+        if word in _PREFIX_REASONS:
+            return Verdict.PREFIX_CHANGED, Grade.REPORTED
+        if word in _IDENTITY_REASONS:
+            return Verdict.IDENTITY_CHANGE, Grade.REPORTED
+        return Verdict.UNKNOWN, Grade.REPORTED
+    reason = _found(row)
+    if reason == Reason.PREFIX_MISMATCH:
+        return Verdict.PREFIX_CHANGED, Grade.PROVEN
+    if reason == Reason.NON_INPUT_FIELDS_CHANGED:
+        names = set(row.changed_field_names)
+        if names & _PREFIX_FIELDS:
+            return Verdict.PREFIX_CHANGED, Grade.PROVEN
+        if names & _IDENTITY_FIELDS:
+            return Verdict.IDENTITY_CHANGE, Grade.PROVEN
+    return None
+
+
+def _proven(row: TurnRow) -> bool:
+    """Whether the client proved that it sent the same prefix, however the turn went."""
+    return _found(row) == Reason.OK
+
+
+def _found(row: TurnRow) -> str | None:
+    """What the comparison came to, also where nothing was to come of it."""
+    return row.shadow_reason if row.reason == Reason.CONTINUATION_OFF else row.reason
 
 
 def _usable(row: TurnRow) -> bool:
@@ -286,16 +362,6 @@ def _usable(row: TurnRow) -> bool:
         and row.input_tokens is not None
         and row.input_tokens >= MINIMUM
     )
-
-
-def _input(row: TurnRow) -> int:
-    assert row.input_tokens is not None
-    return row.input_tokens
-
-
-def _cached(row: TurnRow) -> int:
-    assert row.cached_tokens is not None
-    return row.cached_tokens
 
 
 def _identity(row: TurnRow) -> tuple[str | None, ...]:

@@ -1,0 +1,120 @@
+"""Which row of a session goes on from which: the chains that verdicts on the cache are about.
+
+Rows come in the order of ``order_of``: as they ended, so that whatever a row can go on from came
+before it, and gateways, which write turns at their end, hardly ever bring one too late. A row
+follows, the first that holds:
+
+1. the row whose response it names (``previous_response_id``);
+2. the latest row of its own ``chain``;
+3. of a log that tells no modes: the row before it;
+4. nothing, if it has ``no_baseline`` and is shorter than the row that it would follow by its time:
+   another conversation of the same session. A longer one is the same after a restart;
+5. the row that ended last before it started.
+
+Two rows may follow one: there the chain branches. What is remembered of a session is bounded,
+however long it is.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from app.analysis.verdicts import Judged, Place, follow, stored
+from app.ledger.rows import TurnRow
+from engine.model import Reason
+
+ANSWERS = 512
+"""The newest responses that a row may name."""
+CHAINS = 64
+"""The chains that went on last."""
+ENDED = 64
+"""The rows that ended last."""
+
+Order = tuple[int, int, int, int, int, str]
+
+
+def order_of(row: TurnRow) -> Order:
+    """As rows ended. Where clocks are coarse: as the client counted, else as a history grows."""
+    return (
+        row.ended_at,
+        row.started_at,
+        -1 if row.epoch is None else row.epoch,
+        -1 if row.epoch_turn is None else row.epoch_turn,
+        -1 if row.input_tokens is None else row.input_tokens,
+        row.turn_id,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Ended:
+    at: int
+    place: Place
+    items: int | None
+    tokens: int | None
+
+
+class Session:
+    """Judges the rows of one session as they come.
+
+    ``cut``: its beginning is no longer kept. What its first rows were taken for is then as good as
+    it gets, and stays.
+    """
+
+    def __init__(self, *, cut: bool = False) -> None:
+        self._cut = cut
+        self._answers: OrderedDict[str, Place] = OrderedDict()
+        self._chains: OrderedDict[str, Place] = OrderedDict()
+        self._ended: deque[_Ended] = deque(maxlen=ENDED)
+
+    def push(self, row: TurnRow) -> dict[str, Judged]:
+        """The verdicts that are new or another one with this row, by ``turn_id``."""
+        place, changed = follow(self._before(row), row, start=self._known(row))
+        if row.response_id is not None:
+            _put(self._answers, row.response_id, place, ANSWERS)
+        if row.chain is not None:
+            _put(self._chains, row.chain, place, CHAINS)
+        self._ended.append(_Ended(row.ended_at, place, row.items_total, row.input_tokens))
+        return changed
+
+    def _before(self, row: TurnRow) -> Place:
+        if row.previous_response_id is not None and row.previous_response_id in self._answers:
+            return self._answers[row.previous_response_id]
+        if row.chain is not None and row.chain in self._chains:
+            return self._chains[row.chain]
+        silent = row.source.startswith("import") and row.mode is None and row.reason is None
+        last = next(
+            (one for one in reversed(self._ended) if silent or one.at <= row.started_at), None
+        )
+        if last is None or (row.reason == Reason.NO_BASELINE and not _longer(row, last)):
+            return Place()
+        return last.place
+
+    def _known(self, row: TurnRow) -> Judged | None:
+        return stored(row) if self._cut else None
+
+
+def judge_session(rows: Iterable[TurnRow]) -> dict[str, Judged]:
+    """The verdicts on all rows of one session, in whatever order they are given."""
+    session = Session()
+    found: dict[str, Judged] = {}
+    for row in sorted(rows, key=order_of):
+        found |= session.push(row)
+    return found
+
+
+def _longer(row: TurnRow, last: _Ended) -> bool:
+    """Whether a row is at least as long as another; what cannot be told is taken for no."""
+    if row.items_total is not None and last.items is not None:
+        return row.items_total >= last.items
+    if row.input_tokens is not None and last.tokens is not None:
+        return row.input_tokens >= last.tokens
+    return False
+
+
+def _put(places: OrderedDict[str, Place], name: str, place: Place, most: int) -> None:
+    places[name] = place
+    places.move_to_end(name)
+    if len(places) > most:
+        places.popitem(last=False)
