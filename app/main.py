@@ -22,6 +22,7 @@ from app.errors import AppError
 from app.gateway.access import HostPolicy
 from app.gateway.asgi import Gateway
 from app.gateway.wiring import build_gateway
+from app.judging import Judge
 from app.keys import Keys
 from app.ledger import database
 from app.ledger.announcing import Announcer
@@ -152,6 +153,9 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     pruner = Pruner(engine, settings, service.clock)
     stack.push_async_callback(pruner.aclose)
     pruner.start()
+    judge = Judge(engine, service.clock)
+    stack.push_async_callback(judge.aclose)
+    judge.start()
 
     recorder = _recorder(settings, keys, writer, service.sample_upstreams)
     wired = build_gateway(

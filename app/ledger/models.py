@@ -39,6 +39,8 @@ NAMES = {
     "fk": "fk_%(table_name)s_%(column_0_N_name)s_%(referred_table_name)s",
     "pk": "pk_%(table_name)s",
 }
+UNJUDGED = "cache_verdict IS NULL AND kind = 'generation'"
+"""Turns that wait for a verdict; in a query word by word as here, else no index is used."""
 Words = Text().with_variant(Text(collation="C"), "postgresql")
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up INTEGER keys only
 
@@ -168,6 +170,13 @@ class Turn(Base):
             "id",
             sqlite_where=text("import_id IS NOT NULL"),
             postgresql_where=text("import_id IS NOT NULL"),
+        ),
+        # Holds a turn until it is judged: nearly always nothing.
+        Index(
+            "ix_turns_unjudged",
+            "session_key",
+            sqlite_where=text(UNJUDGED),
+            postgresql_where=text(UNJUDGED),
         ),
         {"sqlite_autoincrement": True},
     )

@@ -1,13 +1,16 @@
-"""The one module that writes to ``turns``. Each change takes the rollups along in its transaction.
+"""The one module that writes to ``turns``. Each change takes the rollups along in its transaction,
+and lets turns wait for a new verdict whose old one it has taken the ground from.
 
 All functions are called within a transaction that writes (``database.WRITES``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, select, update
+from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
 
 from app.errors import LedgerError
 from app.ledger.inserting import insert_new
@@ -15,6 +18,7 @@ from app.ledger.models import turns
 from app.ledger.rollups import apply, lives, session_ends
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rows import COLUMNS, TurnRow
+from engine.model import Kind
 
 c = turns.c
 _columns = [c[name] for name in COLUMNS]
@@ -25,6 +29,25 @@ NOT_BUILT = LedgerError(
 )
 _AT_ONCE = 500
 """Values of a list in one statement; rows that are read before they are changed."""
+
+
+class Verdict(NamedTuple):
+    """The columns of a verdict on the cache, which no rollup counts."""
+
+    verdict: str | None
+    grade: str | None
+    missed: int | None
+
+
+NO_VERDICT = Verdict(None, None, None)
+JUDGED_BY = (
+    "turn_id", "started_at", "ended_at", "source", "kind", "status", "tenant", "chain", "epoch",
+    "epoch_turn", "upstream", "model", "reasoning_effort", "service_tier", "mode", "reason",
+    "epoch_reset_reason", "changed_fields", "previous_response_id", "response_id",
+    "prompt_cache_key", "items_total", "input_tokens", "cached_tokens", "cache_write_tokens",
+    "cache_write_long_tokens", "usage_state", "provider_miss_reason", "shadow_reason",
+)  # fmt: skip
+"""All that a verdict depends on, beside the session."""
 
 
 def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow]:
@@ -38,7 +61,10 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
 
 
 def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
-    """Give rows other values, by ``turn_id``; returns how many of them there are."""
+    """Give rows other values, by ``turn_id``; returns how many of them there are.
+
+    A verdict that they have and whose ground changes is forgotten.
+    """
     changed = 0
     for some in _parts(rows):
         new = {row.turn_id: row for row in some}
@@ -46,7 +72,7 @@ def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
         changed += len(old)
         if not old:
             continue
-        after = [new[row.turn_id] for row in old]
+        after = [_with_ground(row, new[row.turn_id]) for row in old]
         connection.execute(
             update(turns).where(c.turn_id == bindparam("of_turn")),
             [
@@ -58,6 +84,8 @@ def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
         made.add(old, -1)
         made.add(after)
         _count(connection, made, after, taken=True)
+        left = zip(old, after, strict=True)
+        _unsettle(connection, {a.session_key for a, b in left if a.session_key != b.session_key})
     return changed
 
 
@@ -74,10 +102,31 @@ def delete_rows(
         made = Contributions()
         made.add(old, -1)
         _count(connection, made, old, taken=True)
+        _unsettle(connection, {row.session_key for row in old})
         deleted += len(old)
         if progress is not None:
             progress(deleted)
     return deleted
+
+
+def put_verdicts(
+    connection: Connection, verdicts: Mapping[str, Verdict], *, again: bool = False
+) -> None:
+    """Write verdicts on the cache, by ``turn_id``; ``again`` only where there is one."""
+    if not verdicts:
+        return
+    query = select(c.id, c.turn_id).where(c.turn_id.in_(list(verdicts))).order_by(c.id)
+    if again:
+        query = query.where(c.cache_verdict.is_not(None))
+    # In the order of their ids, as everybody locks rows.
+    found = connection.execute(query).all()
+    if found:
+        mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+        connection.exec_driver_sql(
+            f"UPDATE turns SET cache_verdict = {mark}, cache_grade = {mark}, "  # noqa: S608
+            f"missed_tokens = {mark} WHERE id = {mark}",
+            [(*verdicts[row.turn_id], row.id) for row in found],
+        )
 
 
 def prune_rows(connection: Connection, before: int, *, limit: int) -> int:
@@ -102,6 +151,27 @@ def _count(
         session_ends.correct(connection, made, state)
     if late:
         lives.refresh(connection, late, state)
+
+
+def _with_ground(old: TurnRow, new: TurnRow) -> TurnRow:
+    names = ("session_key", *JUDGED_BY)
+    same = all(getattr(old, name) == getattr(new, name) for name in names)
+    if same or new.cache_verdict != old.cache_verdict:
+        return new
+    return replace(new, cache_verdict=None, cache_grade=None, missed_tokens=None)
+
+
+def _unsettle(connection: Connection, sessions: set[str]) -> None:
+    """Have what is left of sessions judged anew: one turn that waits is enough for that."""
+    if not sessions:
+        return
+    one = (
+        select(func.min(c.id))
+        .where(c.session_key.in_(sessions), c.kind == Kind.GENERATION)
+        .group_by(c.session_key)
+    )
+    left = connection.execute(select(c.turn_id).where(c.id.in_(one))).scalars()
+    put_verdicts(connection, dict.fromkeys(left, NO_VERDICT))
 
 
 def _locked(

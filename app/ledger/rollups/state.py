@@ -63,7 +63,7 @@ def insert(connection: Connection, name: str, value: str) -> None:
     connection.execute(_insert(connection, name, value).on_conflict_do_nothing())
 
 
-def put(connection: Connection, name: str, value: int) -> None:
+def put(connection: Connection, name: str, value: int | str) -> None:
     statement = _insert(connection, name, str(value))
     connection.execute(
         statement.on_conflict_do_update(

@@ -1,11 +1,14 @@
+from dataclasses import replace
+
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from app.errors import LedgerError
 from app.ledger import queries, store
 from app.ledger.database import WRITES
 from app.ledger.models import turns
 from app.ledger.rollups import state as states
+from app.ledger.rows import COLUMNS, TurnRow
 from tests.support.ledger import everything
 from tests.support.rollups import expected_whole, found_whole, turns_in
 from tests.support.rows import START_MS, make_row
@@ -83,3 +86,64 @@ def test_rows_that_are_pruned_stay_in_the_figures(writing: Engine):
         assert 0 == store.prune_rows(connection, START_MS, limit=2)
     assert 1 == turns_in(writing)
     assert 3 == found_whole(writing, everything())["total"]
+
+
+VERDICT = {"cache_verdict": "hit", "cache_grade": "proven", "missed_tokens": 0}
+
+
+def test_a_verdict_goes_into_its_row_and_into_nothing_else(writing: Engine):
+    rows = [make_row(turn_id=name) for name in "ab"]
+    _insert(writing, rows)
+    with writing.begin() as connection:
+        store.put_verdicts(connection, {"b": store.Verdict("idle", "likely", 7), "gone": _HIT})
+        store.put_verdicts(connection, {"a": _HIT, "b": _HIT}, again=True)
+    told = dict(zip(("cache_verdict", "cache_grade", "missed_tokens"), _HIT, strict=True))
+    assert [rows[0], replace(rows[1], **told)] == _stored(writing)
+
+
+def test_a_verdict_is_forgotten_when_its_ground_changes(writing: Engine):
+    row = make_row(**VERDICT)
+    _insert(writing, [row])
+    bare = dict.fromkeys(VERDICT)
+    for changes, kept in (
+        ({"price_note": "none"}, VERDICT),
+        ({"cached_tokens": 800, "cache_verdict": "idle"}, VERDICT | {"cache_verdict": "idle"}),
+        ({"cached_tokens": 700}, bare),
+    ):
+        row = replace(row, **changes)
+        with writing.begin() as connection:
+            store.update_rows(connection, [row])
+        assert [replace(row, **kept)] == _stored(writing)
+
+
+def test_what_is_left_of_a_session_waits_for_a_new_verdict(writing: Engine):
+    rows = [make_row(turn_id=name, session=name[0], **VERDICT) for name in ("a1", "a2", "b1")]
+    _insert(writing, rows)
+    with writing.begin() as connection:
+        store.delete_rows(connection, turns.c.turn_id == "a2")
+    assert [replace(rows[0], **dict.fromkeys(VERDICT)), rows[2]] == _stored(writing)
+
+
+def test_a_row_that_goes_to_another_session_has_both_judged_anew(writing: Engine):
+    rows = [make_row(turn_id=name, session="a", **VERDICT) for name in ("1", "2")]
+    moved = replace(rows[1], session_key="key-b")
+    _insert(writing, rows)
+    with writing.begin() as connection:
+        store.update_rows(connection, [moved])
+    bare = dict.fromkeys(VERDICT)
+    assert [replace(rows[0], **bare), replace(moved, **bare)] == _stored(writing)
+
+
+def _insert(writing: Engine, rows: list[TurnRow]) -> None:
+    with writing.begin() as connection:
+        store.insert_rows(connection, rows)
+
+
+def _stored(engine: Engine) -> list[TurnRow]:
+    query = select(*(turns.c[name] for name in COLUMNS)).order_by(turns.c.turn_id)
+    with engine.connect() as connection:
+        found = connection.execute(query)
+        return [TurnRow(**dict(zip(COLUMNS, values, strict=True))) for values in found]
+
+
+_HIT = store.Verdict("hit", "proven", 0)

@@ -1,0 +1,104 @@
+"""Keeps the turns of the ledger judged: what became of the prompt cache in each (docs/verdicts.md).
+
+Beside the service for what gateways write, and once after an import. Of several processes on one
+ledger one judges; the others look now and then whether it still does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import secrets
+import threading
+import time
+from collections.abc import Callable
+
+from sqlalchemy import Engine
+
+from app.analysis.chains import Session
+from app.clock import Clock
+from app.ledger.judging import Judging, NotOurs
+from app.ledger.rows import TurnRow, to_ms
+from app.ledger.store import Verdict
+from app.tasks import Tasks
+
+logger = logging.getLogger(__name__)
+
+EVERY = 2.0
+_GRACE = 10.0
+"""Seconds."""
+
+
+class _Fold:
+    def __init__(self, cut: bool) -> None:
+        self._session = Session(cut=cut)
+
+    def push(self, row: TurnRow) -> dict[str, Verdict]:
+        return {
+            turn_id: Verdict(judged.verdict.value, judged.grade.value, judged.missed)
+            for turn_id, judged in self._session.push(row).items()
+        }
+
+
+def judging(engine: Engine, clock: Clock, owner: str | None = None) -> Judging:
+    """What judges the turns of a ledger."""
+    return Judging(engine, _Fold, lambda: to_ms(clock.now()), owner or secrets.token_hex(8))
+
+
+def judge_all(
+    engine: Engine, clock: Clock, progress: Callable[[int], None] = lambda _done: None
+) -> int:
+    """Judge all turns that have no verdict yet, whoever else is at it; returns the rows read."""
+    mine = judging(engine, clock)
+    try:
+        return mine.run(progress=progress, take_over=True)
+    finally:
+        mine.release()
+
+
+class Judge:
+    """Runs beside the service; ``aclose`` waits for the transaction at hand."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._judging = judging(engine, clock)
+        self._tasks = Tasks()
+        self._stop = threading.Event()
+        self._ended = asyncio.Event()
+        self._away = False
+
+    def start(self) -> None:
+        self._tasks.start(self._run(), name="judging")
+
+    async def aclose(self) -> None:
+        self._stop.set()
+        self._ended.set()
+        await self._tasks.aclose(grace=_GRACE)
+        with contextlib.suppress(Exception):  # the database may be away; the lease ends by itself
+            await asyncio.to_thread(self._judging.release)
+
+    async def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                await asyncio.to_thread(self._judge)
+                self._away = False
+            except NotOurs:
+                pass
+            except Exception as error:
+                # The database may be away for a while; what waits then waits longer.
+                if not self._away:
+                    logger.warning("turns could not be judged: %s", type(error).__name__)
+                self._away = True
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), EVERY)
+
+    def _judge(self) -> None:
+        began = time.monotonic()
+
+        def rest() -> None:
+            # As long as it took: a backlog must slow down neither turns nor pages.
+            nonlocal began
+            self._stop.wait(time.monotonic() - began)
+            began = time.monotonic()
+
+        self._judging.run(stop=self._stop.is_set, between=rest)

@@ -1,0 +1,286 @@
+"""Verdicts into the ledger: rows that have none yet are judged, with all that depends on them.
+
+A generation turn without a verdict waits; ``ix_turns_unjudged`` knows the sessions that have one.
+Of a session that goes on at its end only what is new is read, and what is remembered of it says
+the rest; any other change (a row from an import amid others, one that was merged or deleted, the
+first time after a start) has its rows read anew from the beginning, some hundred at a time. So the
+verdicts are the same whatever came when, and however often it was broken off.
+
+How a session is judged is not known here: ``app.judging`` brings it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy.exc import OperationalError
+
+from app.ledger import store
+from app.ledger.database import WRITES
+from app.ledger.models import UNJUDGED, ledger_facts, turns
+from app.ledger.rollups import state as states
+from app.ledger.rollups import tables
+from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.store import JUDGED_BY, NO_VERDICT, Verdict
+
+AT_ONCE = 500
+"""Rows of one transaction."""
+SESSIONS = 200
+"""Sessions that are remembered."""
+LEASE_MS = 30_000
+"""So long after its last transaction nobody else takes over from a process that judges."""
+TRIES = 5
+"""For a session that others change at the same time; then it waits for the next run."""
+LATE_MS = 3_600_000
+"""A turn that took longer has its session read anew."""
+OWNER = "judged_by"
+
+c = turns.c
+_ORDER = (
+    c.ended_at,
+    c.started_at,
+    func.coalesce(c.epoch, -1),
+    func.coalesce(c.epoch_turn, -1),
+    func.coalesce(c.input_tokens, -1),
+    c.turn_id,
+)
+"""``app.analysis.chains.order_of``."""
+_NEEDED = (*JUDGED_BY, "cache_verdict", "cache_grade", "missed_tokens")
+_BARE: dict[str, Any] = dict.fromkeys(COLUMNS) | {
+    "recorded_at": 0,
+    "eligible": False,
+    "session_key": "",
+}
+"""What no verdict depends on."""
+
+
+class Fold(Protocol):
+    """Judges the rows of one session, pushed in their order."""
+
+    def push(self, row: TurnRow) -> Mapping[str, Verdict]:
+        """The verdicts that are new or another one with this row, by ``turn_id``."""
+
+
+@dataclass(slots=True)
+class _Known:
+    """What is remembered of a session."""
+
+    fold: Fold
+    seen: int = 0
+    """Its rows so far."""
+    last: tuple[Any, ...] | None = None
+    """The order of the last of them."""
+
+
+@dataclass(slots=True)
+class _Work:
+    known: _Known
+    ids: Sequence[int]
+    """Rows to be pushed, in their order."""
+    guard: int | None
+    """The last generation turn of them."""
+    last: tuple[Any, ...] | None = None
+
+
+class NotOurs(Exception):
+    """Another process judges at present."""
+
+
+class _Changed(Exception):
+    """Rows were changed by others meanwhile: they are judged the next time."""
+
+
+@dataclass(slots=True)
+class Judging:
+    """Judges what waits. For one thread; what it remembers may be forgotten at any time."""
+
+    engine: Engine
+    new_fold: Callable[[bool], Fold]
+    """Of a session, of which is told whether its beginning is no longer kept."""
+    now: Callable[[], int]
+    """Epoch milliseconds."""
+    owner: str
+    """A name that no other process has."""
+    _known: OrderedDict[str, _Known] = field(default_factory=OrderedDict)
+
+    def run(
+        self,
+        *,
+        stop: Callable[[], bool] = lambda: False,
+        progress: Callable[[int], None] = lambda _done: None,
+        between: Callable[[], None] = lambda: None,
+        take_over: bool = False,
+    ) -> int:
+        """Judge all that waits now; returns how many rows were read for it.
+
+        ``between`` is called after each transaction. With ``take_over`` another process that is
+        at it leaves it to this one. Raises ``NotOurs`` where one is and stays.
+        """
+        done, session, tries = 0, "", 0
+        while not stop() and (next_one := self._next(session)) is not None:
+            try:
+                for count in self._judge(next_one, take_over=take_over):
+                    done += count
+                    progress(done)
+                    between()
+                    if stop():
+                        break
+            except _Changed:
+                tries += 1
+                if tries < TRIES:
+                    continue
+            session, tries = next_one, 0
+        return done
+
+    def release(self) -> None:
+        """Let others judge at once."""
+        self._known.clear()
+        with self.engine.execution_options(**WRITES).begin() as connection:
+            found = _owner(connection)
+            if found is not None and found[0] == self.owner:
+                states.remove(connection, OWNER)
+
+    def _next(self, after: str) -> str | None:
+        query = select(func.min(c.session_key)).where(text(UNJUDGED), c.session_key > after)
+        with self.engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
+    def _judge(self, session: str, *, take_over: bool) -> Iterator[int]:
+        work, at = None, 0
+        while work is None or at < len(work.ids):
+            with self._transaction() as connection:
+                kept = self._hold(connection, take_over=take_over)
+                if work is None:
+                    # Taken out: what a transaction that fails leaves of it is of no use.
+                    work = self._work(connection, session, self._known.pop(session, None))
+                    if len(work.ids) > AT_ONCE and work.guard is not None:
+                        _wait_on(connection, work.guard)
+                elif not kept:
+                    raise _Changed
+                some = work.ids[at : at + AT_ONCE]
+                _push(connection, work.known.fold, some)
+            at += len(some)
+            if at == len(work.ids):
+                work.known.seen += at
+                work.known.last = work.last or work.known.last
+                self._remember(session, work.known)
+            yield len(some)
+
+    @contextmanager
+    def _transaction(self) -> Iterator[Connection]:
+        engine = self.engine.execution_options(**WRITES)
+        if engine.dialect.name == "postgresql":
+            # What others change meanwhile is not overwritten: the transaction fails instead.
+            engine = engine.execution_options(isolation_level="REPEATABLE READ")
+        try:
+            with engine.begin() as connection:
+                yield connection
+        except OperationalError as error:
+            if getattr(error.orig, "sqlstate", None) == "40001":
+                raise _Changed from error
+            raise
+
+    def _hold(self, connection: Connection, *, take_over: bool) -> bool:
+        """Be the one that judges; forget all if another one was it meanwhile.
+
+        Returns whether this one was it since its last transaction.
+        """
+        now = self.now()
+        found = _owner(connection, lock=True)
+        if found is None or found[0] != self.owner:
+            if found is not None and not take_over and now < found[1] + LEASE_MS:
+                raise NotOurs
+            self._known.clear()
+        if found is None or found[0] != self.owner or now > found[1] + LEASE_MS // 3:
+            states.put(connection, OWNER, f"{self.owner} {now}")
+        return found is not None and found[0] == self.owner
+
+    def _work(self, connection: Connection, session: str, known: _Known | None) -> _Work:
+        more = None if known is None else _more(connection, session, known)
+        if known is not None and more is not None:
+            return _listed(known, more)
+        query = select(c.id, c.kind, *_ORDER).where(c.session_key == session).order_by(*_ORDER)
+        found = connection.execute(query, execution_options={"yield_per": AT_ONCE})
+        return _listed(_Known(self.new_fold(_is_cut(connection, session))), found)
+
+    def _remember(self, session: str, known: _Known) -> None:
+        self._known[session] = known
+        self._known.move_to_end(session)
+        if len(self._known) > SESSIONS:
+            self._known.popitem(last=False)
+
+
+def _more(connection: Connection, session: str, known: _Known) -> list[Any] | None:
+    """The rows that came after those that are known; None where that is not all that changed."""
+    if known.last is None:
+        return None
+    mine = c.session_key == session
+    recent = select(c.id, c.kind, *_ORDER).where(mine, c.started_at >= known.last[0] - LATE_MS)
+    rows = connection.execute(recent.order_by(*_ORDER)).all()
+    new = [row for row in rows if tuple(row[2:]) > known.last]
+    count = connection.execute(select(func.count()).where(mine)).scalar_one()
+    if count != known.seen + len(new):
+        return None
+    waiting = connection.execute(select(c.id).where(mine, text(UNJUDGED))).scalars()
+    return new if set(waiting) <= {row.id for row in new} else None
+
+
+def _listed(known: _Known, rows: Iterable[Any]) -> _Work:
+    ids, guard, last = array("q"), None, None
+    for row in rows:
+        ids.append(row[0])
+        if row[1] == "generation":
+            guard = row[0]
+        last = row
+    return _Work(known, ids, guard, None if last is None else tuple(last[2:]))
+
+
+def _is_cut(connection: Connection, session: str) -> bool:
+    """Whether the beginning of a session was deleted as too old."""
+    since = states.read(connection).rows_from
+    if since is None:
+        return False
+    s = tables.sessions.c
+    query = select(func.min(s.first_at)).where(s.session_key == session)
+    first = connection.execute(query).scalar_one()
+    return first is not None and first < since
+
+
+def _wait_on(connection: Connection, guard: int) -> None:
+    """Let the last turn of a long piece of work wait until all of it is done."""
+    where = select(c.turn_id).where(c.id == guard)
+    turn_id = connection.execute(where).scalar_one()
+    store.put_verdicts(connection, {turn_id: NO_VERDICT})
+
+
+def _push(connection: Connection, fold: Fold, ids: Sequence[int]) -> None:
+    query = select(c.id, *(c[name] for name in _NEEDED)).where(c.id.in_(list(ids)))
+    by_id = {row[0]: row[1:] for row in connection.execute(query)}
+    if len(by_id) < len(ids):
+        raise _Changed
+    had: dict[str, Verdict] = {}
+    wanted: dict[str, Verdict] = {}
+    for number in ids:
+        row = TurnRow(**(_BARE | dict(zip(_NEEDED, by_id[number], strict=True))))
+        had[row.turn_id] = Verdict(row.cache_verdict, row.cache_grade, row.missed_tokens)
+        wanted |= fold.push(row)
+    mine = {turn_id: new for turn_id, new in wanted.items() if had.get(turn_id, new) != new}
+    store.put_verdicts(connection, mine)
+    # One that was reset since it was read is not to be taken for judged.
+    earlier = {turn_id: new for turn_id, new in wanted.items() if turn_id not in had}
+    store.put_verdicts(connection, earlier, again=True)
+
+
+def _owner(connection: Connection, *, lock: bool = False) -> tuple[str, int] | None:
+    query = select(ledger_facts.c.value).where(ledger_facts.c.name == OWNER)
+    value = connection.execute(query.with_for_update() if lock else query).scalar_one_or_none()
+    if value is None:
+        return None
+    owner, _, since = value.partition(" ")
+    return owner, int(since)

@@ -1,0 +1,241 @@
+import itertools
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, select, update
+
+from app.analysis.chains import judge_session
+from app.judging import judging
+from app.ledger import judging as module
+from app.ledger import retention, store
+from app.ledger.database import WRITES
+from app.ledger.judging import NotOurs
+from app.ledger.models import turns
+from app.ledger.rollups.contribution import DAY
+from app.ledger.rows import TurnRow
+from app.ledger.writer import write_rows
+from tests.support.clock import START, ManualClock
+from tests.support.judging import session_rows
+from tests.support.rows import START_MS, make_row
+
+c = turns.c
+Told = dict[str, tuple[str | None, str | None, int | None]]
+
+
+def told(engine: Engine) -> Told:
+    query = select(c.turn_id, c.cache_verdict, c.cache_grade, c.missed_tokens)
+    with engine.connect() as connection:
+        return {turn_id: tuple(rest) for turn_id, *rest in connection.execute(query)}
+
+
+def at_once(*sessions: list[TurnRow]) -> Told:
+    wanted: Told = {row.turn_id: (None, None, None) for rows in sessions for row in rows}
+    for rows in sessions:
+        for turn_id, judged in judge_session(rows).items():
+            wanted[turn_id] = (judged.verdict.value, judged.grade.value, judged.missed)
+    return wanted
+
+
+def a_judge(engine: Engine, owner: str = "one", clock: ManualClock | None = None):
+    return judging(engine, clock or ManualClock(START), owner)
+
+
+def after(times: int) -> Callable[[], bool]:
+    """No so many times, then yes."""
+    asked = itertools.count()
+    return lambda: next(asked) >= times
+
+
+def turn(number: int, given: int, cached: int, **changes) -> TurnRow:
+    started = START_MS + number * 3_000
+    values = {
+        "turn_id": f"t{number:06}",
+        "session": "s",
+        "started_at": started,
+        "ended_at": started + 1_000,
+        "input_tokens": given,
+        "cached_tokens": cached,
+        "mode": "ws_full",
+        "reason": "connection_lost",
+    }
+    return make_row(**(values | changes))
+
+
+def long_session(count: int) -> list[TurnRow]:
+    """One dip in seven, and each of them waits for the turn after it."""
+    return [
+        turn(n, 20_000 + n, 0 if n % 7 == 0 else (20_000 + n - 1) // 128 * 128)
+        for n in range(count)
+    ]
+
+
+@pytest.fixture(autouse=True)
+def small_transactions(monkeypatch):
+    monkeypatch.setattr(module, "AT_ONCE", 3)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_whatever_came_when_the_verdicts_are_those_of_judging_everything_at_once(holding, data):
+    rows = data.draw(session_rows())
+    engine = holding([])
+    one, other = a_judge(engine), a_judge(engine, "two")
+    left = list(rows)
+    while left:
+        size = data.draw(st.integers(1, len(left)))
+        write_rows(engine, left[:size])
+        left = left[size:]
+        match data.draw(st.sampled_from(["not yet", "one", "two", "broken off", "forgotten"])):
+            case "one":
+                one.run(take_over=True)
+            case "two":
+                other.run(take_over=True)
+            case "broken off":
+                one.run(stop=after(2), take_over=True)
+            case "forgotten":
+                one = a_judge(engine)
+    one.run(take_over=True)
+    assert at_once(rows) == told(engine)
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_what_is_left_after_some_rows_went_is_judged_as_if_they_had_never_been(holding, data):
+    rows = data.draw(session_rows())
+    engine = holding(rows)
+    judge = a_judge(engine)
+    judge.run()
+    gone = {row.turn_id for row in rows if data.draw(st.booleans())}
+    with engine.execution_options(**WRITES).begin() as connection:
+        store.delete_rows(connection, c.turn_id.in_(gone))
+    judge.run()
+    assert at_once([row for row in rows if row.turn_id not in gone]) == told(engine)
+
+
+def test_a_verdict_that_waits_for_the_next_turn_is_judged_again_when_that_comes(engine: Engine):
+    rows = [turn(0, 10_000, 0), turn(1, 12_000, 9_984), turn(2, 14_000, 0)]
+    judge = a_judge(engine)
+    write_rows(engine, rows)
+    judge.run()
+    assert ("unknown", "unknown", 11_904) == told(engine)["t000002"]
+    write_rows(engine, [turn(3, 15_000, 13_952)])
+    judge.run()
+    assert ("one_off_full", "possible", 11_904) == told(engine)["t000002"]
+
+
+def test_of_a_session_that_goes_on_only_what_is_new_is_read(engine: Engine):
+    rows = long_session(40)
+    judge = a_judge(engine)
+    write_rows(engine, rows[:30])
+    assert 30 == judge.run()
+    write_rows(engine, rows[30:32])
+    assert 2 == judge.run()
+    assert 0 == judge.run()
+    assert 32 == len(told(engine))
+    write_rows(engine, rows[32:])
+    assert 40 == a_judge(engine).run(take_over=True), "who has just begun reads it once"
+    assert at_once(rows) == told(engine)
+
+
+def test_a_row_amid_others_has_the_session_read_anew(engine: Engine):
+    rows = long_session(20)
+    judge = a_judge(engine)
+    write_rows(engine, rows[:7] + rows[8:])
+    judge.run()
+    write_rows(engine, [rows[7]])
+    assert 20 == judge.run()
+    assert at_once(rows) == told(engine)
+
+
+def test_a_row_that_changes_is_judged_anew_with_those_after_it(engine: Engine):
+    rows = long_session(20)
+    judge = a_judge(engine)
+    write_rows(engine, rows)
+    judge.run()
+    changed = turn(9, 60_000, 20_096)
+    with engine.execution_options(**WRITES).begin() as connection:
+        assert 1 == store.update_rows(connection, [changed])
+    judge.run()
+    assert at_once([*rows[:9], changed, *rows[10:]]) == told(engine)
+
+
+def test_a_long_piece_of_work_that_is_broken_off_is_begun_again(engine: Engine):
+    rows = long_session(30)
+    write_rows(engine, rows)
+    a_judge(engine).run()
+    wrong = {"cache_verdict": "hit", "cache_grade": "proven", "missed_tokens": 0}
+    with engine.begin() as connection:
+        connection.execute(update(turns).values(**wrong))
+        connection.execute(update(turns).where(c.turn_id == "t000000").values(cache_verdict=None))
+    a_judge(engine, "two").run(stop=after(5), take_over=True)
+    assert at_once(rows) != told(engine), "the first turn has its verdict, and the rest waits"
+    a_judge(engine, "three").run(take_over=True)
+    assert at_once(rows) == told(engine)
+
+
+def test_one_process_judges_at_a_time(engine: Engine):
+    clock = ManualClock(START)
+    write_rows(engine, long_session(10)[:5])
+    first, second = a_judge(engine, "one", clock), a_judge(engine, "two", clock)
+    first.run()
+    write_rows(engine, long_session(10)[5:])
+    with pytest.raises(NotOurs):
+        second.run()
+    clock.advance(module.LEASE_MS / 1_000)
+    assert 10 == second.run(), "the first has said nothing for so long"
+    write_rows(engine, [turn(11, 30_000, 0)])
+    with pytest.raises(NotOurs):
+        first.run()
+    second.release()
+    first.run()
+    assert at_once([*long_session(10), turn(11, 30_000, 0)]) == told(engine)
+
+
+def test_who_loses_its_turn_amid_a_session_begins_it_again(engine: Engine):
+    rows = long_session(12)
+    write_rows(engine, rows[:6] + rows[7:])
+    first, second = a_judge(engine, "one"), a_judge(engine, "two")
+    calls = itertools.count()
+
+    def another_comes() -> None:
+        if next(calls) == 1:
+            write_rows(engine, [rows[6]])
+            second.run(take_over=True)
+
+    first.run(between=another_comes, take_over=True)
+    assert at_once(rows) == told(engine)
+
+
+def test_a_session_whose_beginning_was_deleted_keeps_what_it_was_told(engine: Engine):
+    rows = [
+        turn(n, 20_000 + n, 0 if n == 3 else 19_968 * (n > 0), started_at=START_MS + n * DAY // 4,
+             ended_at=START_MS + n * DAY // 4 + 1_000)
+        for n in range(12)
+    ]  # fmt: skip
+    write_rows(engine, rows)
+    a_judge(engine).run()
+    before = told(engine)
+    retention.prune(engine, START_MS + 4 * DAY, row_days=2, rollup_days=10)
+    late = turn(20, 20_012, 19_968, started_at=START_MS + 3 * DAY, ended_at=START_MS + 3 * DAY + 1)
+    write_rows(engine, [late])
+    a_judge(engine, "two").run(take_over=True)
+    now = told(engine)
+    assert len(now) < len(before)
+    kept = set(before) & set(now)
+    assert {turn_id: before[turn_id] for turn_id in kept} == {t: now[t] for t in kept}
+
+
+def test_many_sessions_are_judged_each_by_itself(engine: Engine, monkeypatch):
+    monkeypatch.setattr(module, "SESSIONS", 2)
+    sessions = [
+        [turn(n, 20_000, 0, turn_id=f"{name}{n}", session=name) for n in range(4)]
+        for name in "abcde"
+    ]
+    judge = a_judge(engine)
+    for part in (slice(0, 2), slice(2, 4)):
+        write_rows(engine, [row for rows in sessions for row in rows[part]])
+        judge.run()
+    assert at_once(*sessions) == told(engine)
+    assert 2 == len(judge._known)
