@@ -3,7 +3,8 @@
 A row is known by its ``turn_id``; of what was taken a key stays (``import_keys``) when the row is
 gone. A record is passed over
 
-- as *known*, where its row is in the ledger;
+- as *known*, where its row is in the ledger (one of another tool's log may learn something by it,
+  ``app.ledger.joining``);
 - as *deleted*, where it was taken and its row is no longer kept: what it added to the sums stays;
 - as *purged*, where its row was purged, unless it is asked for again;
 - as *too old*, where it started before the time whose rows are kept (retention): nothing tells
@@ -27,11 +28,12 @@ from sqlalchemy import Connection, Engine, delete, func, select, update
 from app.errors import AppError
 from app.ledger import store
 from app.ledger.database import WRITES
+from app.ledger.joining import joined
 from app.ledger.models import import_keys, imports, turns
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables as rollups
 from app.ledger.rollups.contribution import ANY
-from app.ledger.rows import TurnRow
+from app.ledger.rows import COLUMNS, TurnRow
 
 RUNNING, DONE, INTERRUPTED, UNDONE = "running", "done", "interrupted", "undone"
 DELETED = "was taken before, and its row is no longer kept"
@@ -99,14 +101,24 @@ def begin(engine: Engine, import_id: str, now: int, names: Sequence[str]) -> Non
 
 
 def take(
-    engine: Engine, import_id: str, rows: Sequence[TurnRow], so_far: Counts, *, again: bool = False
+    engine: Engine,
+    import_id: str,
+    rows: Sequence[TurnRow],
+    so_far: Counts,
+    *,
+    again: bool = False,
+    logged: bool = False,
 ) -> Counts:
     """Take those rows that are not known, as rows of the import; returns the counts of these.
 
     ``so_far`` are the counts of the import without them; ``again`` takes what was purged, too.
+    ``logged`` are rows of another tool's log, which may have been written on since: a known row
+    learns what this reading of its record tells beside. An undo does not take that back.
     """
     with engine.execution_options(**WRITES).begin() as connection:
-        counts, wanted = _sifted(connection, rows, again=again)
+        counts, wanted, known = _sifted(connection, rows, again=again, logged=logged)
+        if known and logged:
+            _join(connection, known)
         if wanted:
             # In one order: two imports of the same rows must not wait for each other in a circle.
             taken = set(_put_keys(connection, sorted(wanted), import_id))
@@ -219,13 +231,21 @@ def key_of(turn_id: str) -> bytes:
 
 
 def _sifted(
-    connection: Connection, rows: Sequence[TurnRow], *, again: bool
-) -> tuple[Counts, dict[bytes, TurnRow]]:
-    """What is passed over, and what is left to take by its key. Of equal ids the first counts."""
+    connection: Connection, rows: Sequence[TurnRow], *, again: bool, logged: bool
+) -> tuple[Counts, dict[bytes, TurnRow], dict[str, TurnRow]]:
+    """What is passed over, what is left to take by its key, and what is there by its id.
+
+    Of equal ids the first counts, with what the others tell beside where these are ``logged``.
+    """
     counts = Counts()
     by_key: dict[bytes, TurnRow] = {}
     for row in rows:
-        by_key.setdefault(key_of(row.turn_id), row)
+        key = key_of(row.turn_id)
+        before = by_key.get(key)
+        if before is None:
+            by_key[key] = row
+        elif logged:
+            by_key[key] = joined(before, row)
     counts.known = len(rows) - len(by_key)
     query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
     taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
@@ -233,9 +253,11 @@ def _sifted(
     there = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
     since = states.read(connection).rows_from
     wanted: dict[bytes, TurnRow] = {}
+    known: dict[str, TurnRow] = {}
     for key, row in by_key.items():
         if row.turn_id in there:
             counts.known += 1
+            known[row.turn_id] = row
         elif key in taken and taken[key] is not None:
             counts.skipped[DELETED] += 1
         elif key in taken and not again:
@@ -244,7 +266,21 @@ def _sifted(
             counts.skipped[TOO_OLD] += 1
         else:
             wanted[key] = row
-    return counts, wanted
+    return counts, wanted, known
+
+
+def _join(connection: Connection, known: dict[str, TurnRow]) -> None:
+    """Let rows know what another reading of their records tells beside."""
+    query = select(*(c[name] for name in COLUMNS)).where(c.turn_id.in_(known))
+    changed = []
+    for values in connection.execute(query):
+        row = TurnRow(**dict(zip(COLUMNS, values, strict=True)))
+        other = known[row.turn_id]
+        together = joined(row, other) if row.source == other.source else row
+        if together is not row:
+            changed.append(together)
+    if changed:
+        store.update_rows(connection, sorted(changed, key=lambda row: row.turn_id))
 
 
 def _put_keys(connection: Connection, keys: Sequence[bytes], import_id: str) -> list[bytes]:
