@@ -58,6 +58,13 @@ class Parents(Protocol):
         """The usage of a session, call by call; None where its file is not there."""
 
 
+class Beside(Protocol):
+    """Other files of the folder that a file lies in."""
+
+    def __call__(self, name: str) -> Iterable[Line]:
+        """The lines of the file of this name; none where it is not there or cannot be read."""
+
+
 @dataclass(frozen=True, slots=True)
 class Around:
     """What a format may need to know beside the lines of its file."""
@@ -65,6 +72,7 @@ class Around:
     name: str = ""
     """The file's, without the folders that it lies in."""
     parents: Parents = lambda _session: None
+    beside: Beside = lambda _name: ()
 
 
 Vector: TypeAlias = tuple[int, ...]

@@ -17,8 +17,16 @@ from app.importers import opening
 from app.importers.files import Named, expand
 from app.importers.formats import HEAD, detect
 from app.importers.identity import Identity
-from app.importers.importer import Importer, NotReadable, Remark, Skipped
-from app.importers.lines import split
+from app.importers.importer import (
+    Around,
+    Beside,
+    Importer,
+    Item,
+    NotReadable,
+    Remark,
+    Skipped,
+)
+from app.importers.lines import Line, split
 from app.ledger import imports
 from app.ledger.imports import Counts
 from app.ledger.rows import TurnRow, to_ms
@@ -180,7 +188,8 @@ class _Run:
         for (told, importer, path), size in zip(readable, sizes, strict=True):
             try:
                 with opening.opened(path) as opened:
-                    for rows in _batches(importer, opened, told, self._latest):
+                    items = _items(importer, opened, path)
+                    for rows in _batches(items, told, self._latest):
                         self._put(told, rows)
                         self._progress(min(done + opened.position(), total), total)
             except (NotReadable, OSError) as error:
@@ -213,12 +222,27 @@ class _Run:
         return len(new) if imports.has_other_tenants(self._engine, new) else 0
 
 
+def _items(importer: Importer, opened: opening.Opened, path: Path) -> Iterator[Item]:
+    lines = split(opened.file)
+    if importer.read_around is None:
+        return importer.read(lines)
+    return importer.read_around(lines, Around(path.name, beside=_beside(path.parent)))
+
+
+def _beside(folder: Path) -> Beside:
+    def lines(name: str) -> Iterator[Line]:
+        with contextlib.suppress(NotReadable, OSError), opening.opened(folder / name) as opened:
+            yield from split(opened.file)
+
+    return lines
+
+
 def _batches(
-    importer: Importer, opened: opening.Opened, told: FileReport, latest: Callable[[], int]
+    items: Iterator[Item], told: FileReport, latest: Callable[[], int]
 ) -> Iterator[list[TurnRow]]:
     rows: list[TurnRow] = []
     try:
-        for item in importer.read(split(opened.file)):
+        for item in items:
             if isinstance(item, TurnRow):
                 rows.append(item)
                 if len(rows) >= BATCH:

@@ -17,6 +17,7 @@ from tests.support.rows import make_row
         (b"t,input\n", "neutral"),
         (b"input;t\n", "neutral"),  # which says what is wrong with it
         (b'\n{"t":1,"input":2}\n', "neutral"),
+        (b'{"ts":"t","input":3,"output":4}\n', "lingtai"),
         (b'\n{"torn":\n' + as_jsonl([make_row()]), "jsonl"),
     ],
 )
@@ -40,7 +41,6 @@ def test_formats_have_different_names():
         (b'{"model":"a"}\n', "not a format that can be imported"),
         (b"[1]\n", "not a format that can be imported"),
         (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a rollout of Codex"),
-        (b'{"ts":"t","input":3,"output":4}\n', "a token ledger of LingTai"),
         (b'{"sessionId":"s","uuid":"u"}\n', "a transcript of Claude Code"),
     ],
 )

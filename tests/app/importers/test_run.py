@@ -186,7 +186,7 @@ def test_a_named_file_that_cannot_be_read_is_told_and_the_others_are_taken(
     (tmp_path / "y").write_bytes(as_jsonl([make_row()]))
     report = imported(engine, tmp_path / "x", tmp_path / "y")
     assert (True, 1) == (report.failed, report.counts.new)
-    assert ["It is not an export of Warmline (CSV or JSON Lines).", None] == [
+    assert ["It is not a format that can be imported: docs/formats.md lists them.", None] == [
         file.failure for file in report.files
     ]
 
