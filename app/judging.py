@@ -47,14 +47,20 @@ def judging(engine: Engine, clock: Clock, owner: str | None = None) -> Judging:
 
 
 def judge_all(
-    engine: Engine, clock: Clock, progress: Callable[[int], None] = lambda _done: None
+    engine: Engine, clock: Clock, progress: Callable[[int, int], None] = lambda _done, _of: None
 ) -> int:
-    """Judge all turns that have no verdict yet, whoever else is at it; returns the rows read."""
+    """Judge all turns that have no verdict yet, whoever else is at it; returns the rows read.
+
+    ``progress`` is told how many these are so far, and how many at least they will be.
+    """
     mine = judging(engine, clock)
+    waiting = mine.waiting()
     try:
-        return mine.run(progress=progress, take_over=True)
+        done = mine.run(progress=lambda done: progress(done, max(done, waiting)), take_over=True)
     finally:
         mine.release()
+    progress(done, done)
+    return done
 
 
 class Judge:

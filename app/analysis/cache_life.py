@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from app.ledger.rows import TurnRow
 
@@ -29,7 +30,11 @@ def retention_of(row: TurnRow) -> Retention:
     """What is known of a cache's life: by the kind of writes that are reported, else the model."""
     if row.cache_write_long_tokens:
         return ONE_HOUR
-    model = row.model or ""
+    return _of_model(row.model or "")
+
+
+@lru_cache(maxsize=256)
+def _of_model(model: str) -> Retention:
     if model.startswith("claude"):
         return FIVE_MINUTES
     found = re.search(r"gpt-(\d+)(?:\.(\d+))?", model)

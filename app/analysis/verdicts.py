@@ -109,6 +109,17 @@ _ANOTHER_ACCOUNT = "codex_account_switch"
 _NO_REWRITE = frozenset({"turn_count", "connection_age", "manual", _ANOTHER_ACCOUNT})
 """Resets that leave the history as it is; all other words are of one that was rewritten."""
 STARTS = frozenset({Verdict.COLD_START, Verdict.SHARED_PREFIX})
+_WAITING = frozenset(
+    {
+        Verdict.SHORTFALL,
+        Verdict.PINNED_FLOOR,
+        Verdict.ONE_OFF_FULL,
+        Verdict.ONE_OFF_PARTIAL,
+        Verdict.PERSISTENT,
+        Verdict.UNKNOWN,
+    }
+)
+"""Verdicts that may become another one by what comes after."""
 _BACK = 4
 """Turns before one that its verdict, and those that waited for it, may depend on."""
 
@@ -242,9 +253,10 @@ def follow(
             waiting.append(before.before)
     changed = {}
     for one in (turn, *waiting):
-        judged = _judged(one)
-        if judged != one.said:
-            one.said = changed[one.id] = judged
+        if one.said is None or one.said.verdict in _WAITING:
+            judged = _judged(one)
+            if judged != one.said:
+                one.said = changed[one.id] = judged
     _let_go(turn)
     return Place(turn), changed
 

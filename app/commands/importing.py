@@ -15,6 +15,7 @@ from app.commands.progress import bar
 from app.importers import report as reports
 from app.importers.identity import Identity
 from app.importers.run import run
+from app.judging import judge_all
 from app.ledger import database, imports
 from app.settings import Settings
 
@@ -50,6 +51,7 @@ def command(
         if undo is not None:
             with bar("Undoing") as progress:
                 undone = imports.undo(engine, undo, progress)
+            judge_all(engine, SystemClock())
             click.echo(f"{undone.rows:,} rows are taken away again.")
             if undone.kept:
                 click.echo(
@@ -78,6 +80,8 @@ def _import(settings: Settings, paths: tuple[Path, ...], *, purged: bool) -> Non
                 again=purged,
                 progress=progress,
             )
+        with bar("Judging") as judged:
+            judge_all(engine, SystemClock(), judged)
     finally:
         engine.dispose()
     for line in reports.text(report):

@@ -27,7 +27,7 @@ from app.ledger.models import UNJUDGED, ledger_facts, turns
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
 from app.ledger.rows import COLUMNS, TurnRow
-from app.ledger.store import JUDGED_BY, NO_VERDICT, Verdict
+from app.ledger.store import JUDGED_BY, LATE_MS, NO_VERDICT, Verdict
 
 AT_ONCE = 500
 """Rows of one transaction."""
@@ -37,8 +37,6 @@ LEASE_MS = 30_000
 """So long after its last transaction nobody else takes over from a process that judges."""
 TRIES = 5
 """For a session that others change at the same time; then it waits for the next run."""
-LATE_MS = 3_600_000
-"""A turn that took longer has its session read anew."""
 OWNER = "judged_by"
 
 c = turns.c
@@ -138,6 +136,12 @@ class Judging:
             session, tries = next_one, 0
         return done
 
+    def waiting(self) -> int:
+        """How many turns wait for a verdict."""
+        query = select(func.count()).select_from(turns).where(text(UNJUDGED))
+        with self.engine.connect() as connection:
+            return connection.execute(query).scalar_one()
+
     def release(self) -> None:
         """Let others judge at once."""
         self._known.clear()
@@ -149,7 +153,8 @@ class Judging:
     def _next(self, after: str) -> str | None:
         query = select(func.min(c.session_key)).where(text(UNJUDGED), c.session_key > after)
         with self.engine.connect() as connection:
-            return connection.execute(query).scalar_one()
+            found: str | None = connection.execute(query).scalar_one()
+        return found
 
     def _judge(self, session: str, *, take_over: bool) -> Iterator[int]:
         work, at = None, 0

@@ -6,7 +6,7 @@ All functions are called within a transaction that writes (``database.WRITES``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -39,6 +39,8 @@ class Verdict(NamedTuple):
     missed: int | None
 
 
+LATE_MS = 3_600_000
+"""Turns that take longer than that are not looked for among those that ended last."""
 NO_VERDICT = Verdict(None, None, None)
 JUDGED_BY = (
     "turn_id", "started_at", "ended_at", "source", "kind", "status", "tenant", "chain", "epoch",
@@ -57,6 +59,9 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
         made = Contributions()
         made.add(new)
         _count(connection, made, new)
+        for row in new:
+            if row.kind != Kind.GENERATION:
+                _unsettle_after(connection, row)
     return new
 
 
@@ -84,8 +89,7 @@ def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
         made.add(old, -1)
         made.add(after)
         _count(connection, made, after, taken=True)
-        left = zip(old, after, strict=True)
-        _unsettle(connection, {a.session_key for a, b in left if a.session_key != b.session_key})
+        _unsettle(connection, _shaken(zip(old, after, strict=True)))
     return changed
 
 
@@ -154,11 +158,25 @@ def _count(
 
 
 def _with_ground(old: TurnRow, new: TurnRow) -> TurnRow:
-    names = ("session_key", *JUDGED_BY)
-    same = all(getattr(old, name) == getattr(new, name) for name in names)
-    if same or new.cache_verdict != old.cache_verdict:
+    if _same_ground(old, new) or new.cache_verdict != old.cache_verdict:
         return new
     return replace(new, cache_verdict=None, cache_grade=None, missed_tokens=None)
+
+
+def _same_ground(old: TurnRow, new: TurnRow) -> bool:
+    names = ("session_key", *JUDGED_BY)
+    return all(getattr(old, name) == getattr(new, name) for name in names)
+
+
+def _shaken(changes: Iterable[tuple[TurnRow, TurnRow]]) -> set[str]:
+    """Sessions where something changed, and no turn waits for that reason."""
+    sessions = set()
+    for old, new in changes:
+        if old.session_key != new.session_key:
+            sessions.add(old.session_key)
+        if new.kind != Kind.GENERATION and not _same_ground(old, new):
+            sessions.add(new.session_key)
+    return sessions
 
 
 def _unsettle(connection: Connection, sessions: set[str]) -> None:
@@ -172,6 +190,18 @@ def _unsettle(connection: Connection, sessions: set[str]) -> None:
     )
     left = connection.execute(select(c.turn_id).where(c.id.in_(one))).scalars()
     put_verdicts(connection, dict.fromkeys(left, NO_VERDICT))
+
+
+def _unsettle_after(connection: Connection, row: TurnRow) -> None:
+    """Have turns judged anew that ended after one that has no verdict itself and came late."""
+    later = select(c.turn_id).where(
+        c.session_key == row.session_key,
+        c.started_at >= row.started_at - LATE_MS,
+        c.ended_at >= row.ended_at,
+        c.cache_verdict.is_not(None),
+    )
+    found = connection.execute(later.limit(1)).scalars()
+    put_verdicts(connection, dict.fromkeys(found, NO_VERDICT))
 
 
 def _locked(

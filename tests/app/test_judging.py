@@ -47,9 +47,9 @@ async def until(condition) -> None:
 def test_all_that_waits_is_judged_at_once(engine: Engine):
     write(engine, 0, 1)
     told = []
-    assert 2 == judge_all(engine, ManualClock(START), told.append)
+    assert 2 == judge_all(engine, ManualClock(START), lambda *done: told.append(done))
     assert ["cold_start", "hit"] == verdicts(engine)
-    assert [2] == told
+    assert [(2, 2), (2, 2)] == told
 
 
 async def test_turns_are_judged_beside_the_service_which_ends_with_it(engine: Engine):

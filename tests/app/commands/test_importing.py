@@ -1,9 +1,11 @@
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from app.ledger import imports
 from app.ledger.database import prepare
+from app.ledger.models import turns
 from tests.support.commands import run
 from tests.support.importing import as_csv, as_jsonl
 from tests.support.rollups import turns_in
@@ -69,6 +71,27 @@ def test_import_lists_and_undoes(exported: Path):
     assert " undone " in command("--list").output
     result = command("--undo", "nothing")
     assert (1, True) == (result.exit_code, "There is no import 'nothing'." in result.output)
+
+
+def test_what_was_imported_is_judged_and_what_an_undo_leaves_is_judged_anew(tmp_path: Path):
+    tokens = {"input_tokens": 20_000, "cached_tokens": 19_968}
+    for name, start in (("one", PAST), ("two", PAST + 60_000)):
+        rows = [make_row(turn_id=name, started_at=start, **tokens)]
+        (tmp_path / f"{name}.csv").write_bytes(as_csv(rows))
+    command(str(tmp_path / "one.csv"))
+    number = only_import()
+    command(str(tmp_path / "two.csv"))
+    assert {"one": "shared_prefix", "two": "hit"} == verdicts()
+    command("--undo", number)
+    assert {"two": "shared_prefix"} == verdicts()
+
+
+def verdicts() -> dict[str, str]:
+    engine = prepare("new.sqlite3")
+    with engine.connect() as connection:
+        found = connection.execute(select(turns.c.turn_id, turns.c.cache_verdict)).all()
+    engine.dispose()
+    return {row.turn_id: row.cache_verdict for row in found}
 
 
 def test_a_file_that_is_no_use_is_told_and_fails(tmp_path: Path):

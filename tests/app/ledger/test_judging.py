@@ -1,5 +1,6 @@
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -98,6 +99,37 @@ def test_whatever_came_when_the_verdicts_are_those_of_judging_everything_at_once
                 one = a_judge(engine)
     one.run(take_over=True)
     assert at_once(rows) == told(engine)
+
+
+@settings(max_examples=30)
+@given(data=st.data())
+def test_rows_that_change_are_judged_as_if_they_had_always_been_so(holding, data):
+    rows = data.draw(session_rows())
+    engine = holding(rows)
+    judge = a_judge(engine)
+    judge.run()
+    changed = {
+        row.turn_id: replace(row, kind=kind, input_tokens=given)
+        for row in rows
+        if data.draw(st.booleans())
+        for kind in [data.draw(st.sampled_from(["generation", "generation", "compaction"]))]
+        for given in [data.draw(st.sampled_from([row.input_tokens, 30_000]))]
+    }
+    with engine.execution_options(**WRITES).begin() as connection:
+        with_verdicts = as_judged(connection, changed)
+        store.update_rows(connection, with_verdicts)
+    judge.run()
+    assert at_once([changed.get(row.turn_id, row) for row in rows]) == told(engine)
+
+
+def as_judged(connection, changed: dict[str, TurnRow]) -> list[TurnRow]:
+    """The rows as they are to be, with the verdicts that they have."""
+    query = select(c.turn_id, c.cache_verdict, c.cache_grade, c.missed_tokens)
+    return [
+        replace(changed[turn_id], cache_verdict=word, cache_grade=grade, missed_tokens=missed)
+        for turn_id, word, grade, missed in connection.execute(query)
+        if turn_id in changed
+    ]
 
 
 @settings(max_examples=30)

@@ -134,6 +134,22 @@ def test_a_row_that_goes_to_another_session_has_both_judged_anew(writing: Engine
     assert [replace(rows[0], **bare), replace(moved, **bare)] == _stored(writing)
 
 
+def test_what_has_no_verdict_and_comes_late_has_later_turns_judged_anew(writing: Engine):
+    row = make_row(turn_id="a", **VERDICT)
+    _insert(writing, [row])
+    late = {"kind": "compaction", "started_at": START_MS - 9_000}
+    _insert(writing, [make_row(turn_id="b", started_at=START_MS + 9_000, kind="compaction")])
+    _insert(writing, [make_row(turn_id="c", session="other", **late)])
+    assert "hit" == _stored(writing)[0].cache_verdict
+    one = make_row(turn_id="d", **late)
+    _insert(writing, [one])
+    assert replace(row, **dict.fromkeys(VERDICT)) == _stored(writing)[0]
+    with writing.begin() as connection:
+        store.put_verdicts(connection, {"a": _HIT})
+        store.update_rows(connection, [replace(one, ended_at=one.ended_at + 1)])
+    assert _stored(writing)[0].cache_verdict is None
+
+
 def _insert(writing: Engine, rows: list[TurnRow]) -> None:
     with writing.begin() as connection:
         store.insert_rows(connection, rows)
