@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from app.importers.claude_code import CLAUDE_CODE
 from app.importers.importer import Importer, NotReadable
 from app.importers.lingtai import LINGTAI
 from app.importers.neutral import NEUTRAL
 from app.importers.own_csv import CSV
 from app.importers.own_jsonl import JSONL
 
-IMPORTERS: tuple[Importer, ...] = (JSONL, CSV, NEUTRAL, LINGTAI)
+IMPORTERS: tuple[Importer, ...] = (JSONL, CSV, NEUTRAL, LINGTAI, CLAUDE_CODE)
 HEAD = 65_536
 """Bytes of a file that are enough to tell."""
 
@@ -59,7 +60,6 @@ def _tool(head: bytes) -> str | None:
 _TOOLS = (
     ("a rollout of Codex", {"timestamp", "type", "payload"}),
     ("a rollout of an old Codex", {"id", "timestamp", "instructions"}),
-    ("a transcript of Claude Code", {"sessionId", "uuid"}),
     ("a session of pi", {"type", "version", "cwd"}),
     ("spend logs of LiteLLM", {"request_id", "spend"}),
 )

@@ -18,6 +18,7 @@ from tests.support.rows import make_row
         (b"input;t\n", "neutral"),  # which says what is wrong with it
         (b'\n{"t":1,"input":2}\n', "neutral"),
         (b'{"ts":"t","input":3,"output":4}\n', "lingtai"),
+        (b'{"sessionId":"s","uuid":"u"}\n', "claude-code"),
         (b'\n{"torn":\n' + as_jsonl([make_row()]), "jsonl"),
     ],
 )
@@ -41,7 +42,6 @@ def test_formats_have_different_names():
         (b'{"model":"a"}\n', "not a format that can be imported"),
         (b"[1]\n", "not a format that can be imported"),
         (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a rollout of Codex"),
-        (b'{"sessionId":"s","uuid":"u"}\n', "a transcript of Claude Code"),
     ],
 )
 def test_a_file_of_anything_else_is_told_as_what_it_is(data: bytes, message: str):
