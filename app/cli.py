@@ -15,6 +15,8 @@ COMMANDS = {
     "demo": "demo",
     "import": "importing",
     "export": "export",
+    "report": "report",
+    "check": "check",
     "audit": "audit",
     "backtest": "backtest",
     "purge": "purge",

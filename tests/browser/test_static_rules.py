@@ -40,6 +40,7 @@ def test_there_is_something_to_check():
         "components.css",
         "layout.css",
         "pages.css",
+        "report.css",
         "settings.css",
         "tokens.css",
     ] == [path.name for path in SHEETS]

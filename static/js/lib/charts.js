@@ -34,9 +34,9 @@ const NARROW = 480;
 /** @type {Promise<any> | null} */
 let library = null;
 
-/** Load Plotly, once. @param {string} url @returns {Promise<any>} */
+/** Load Plotly, once; a page that holds it has no address of it. @param {string} [url] @returns {Promise<any>} */
 export function plotly(url) {
-  library ??= loadScript(url).then(() => /** @type {any} */ (window).Plotly);
+  library ??= (url ? loadScript(url) : Promise.resolve()).then(() => /** @type {any} */ (window).Plotly);
   return library;
 }
 

@@ -1,0 +1,73 @@
+import pytest
+from sqlalchemy import Engine
+
+from app.ledger.writer import write_rows
+from app.reporting.figures import Read, Session
+from app.reporting.gather import WORST, gather
+from tests.support.ledger import everything
+from tests.support.reported import judged, some_turns
+
+pytestmark = pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+
+
+def test_causes_stand_by_what_they_missed(engine: Engine):
+    write_rows(engine, some_turns())
+    found = gather(engine, everything())
+    assert [
+        ("one_off_partial", "possible", 1, 7_000),
+        ("prefix_changed", "proven", 1, 2_000),
+        ("idle", "likely", 1, 1_000),
+    ] == [(one.verdict, one.grade, one.turns, one.missed) for one in found.causes]
+
+
+def test_one_cause_of_two_grades_is_two_lines(engine: Engine):
+    write_rows(engine, [judged("idle", grade, 9, 0) for grade in ("likely", "possible", "likely")])
+    found = gather(engine, everything())
+    assert [("likely", 2, 18), ("possible", 1, 9)] == [
+        (one.grade, one.turns, one.missed) for one in found.causes
+    ]
+
+
+def test_where_the_client_tells_the_cause_its_usual_remedy_is_named(engine: Engine):
+    write_rows(engine, some_turns())
+    told = gather(engine, everything()).causes[1]
+    assert "Metadata moves to the newest result" in told.sentence
+    assert "`freeze`" in (told.remedy or "")
+
+
+def test_the_clients_word_is_no_cause_of_another_verdict(engine: Engine):
+    """A turn may part from the transcript, and lose its cache in a pause all the same."""
+    write_rows(engine, [judged("idle", "likely", 9, 0, reason="prefix_mismatch", mode="ws_full")])
+    assert (
+        "The cache ran out in the pause before." == gather(engine, everything()).causes[0].sentence
+    )
+
+
+def test_the_worst_sessions_are_those_that_missed_most(engine: Engine):
+    write_rows(engine, some_turns())
+    assert (
+        Session("key-session-b", "session-b", 2, 2, 8_000, "Short once"),
+        Session("key-session-a", "session-a", 6, 1, 2_000, "Prefix changed"),
+    ) == gather(engine, everything()).sessions
+
+
+def test_only_so_many_sessions_are_listed(engine: Engine):
+    rows = [judged("idle", "likely", at, 0, session=f"s{at}") for at in range(WORST + 3)]
+    write_rows(engine, rows)
+    found = gather(engine, everything()).sessions
+    assert [WORST + 2 - at for at in range(WORST)] == [one.missed for one in found]
+
+
+def test_what_a_filter_leaves_out_is_in_no_figure(engine: Engine):
+    rows = [*some_turns(), *some_turns(model="other")]
+    write_rows(engine, rows)
+    found = gather(engine, everything().narrow("model", "other"), Read(files=1))
+    assert (8, 10_000, 3, 1) == (found.rows, found.missed, len(found.causes), found.read.files)
+    assert (rows[8].started_at, rows[-1].started_at) == (found.first_at, found.last_at)
+
+
+def test_an_empty_view_has_no_figures_and_no_fault(engine: Engine):
+    found = gather(engine, everything())
+    assert (0, None, 0, None, ()) == (
+        found.rows, found.first_at, found.due, found.missed_rate, found.causes,
+    )  # fmt: skip
