@@ -15,6 +15,7 @@ from app.alerts.links import offending
 from app.alerts.rules import Rule
 from app.alerts.signals import Signal
 from app.analysis.explain import explain
+from app.analysis.verdict_words import WORDS
 from app.ledger.conditions import cache_class, where
 from app.ledger.models import turns
 from app.ledger.rows import COLUMNS, TurnRow
@@ -130,13 +131,19 @@ def _cause(
             return TopCause(sentence, reason, None, size)
         case Signal.MISSED_TOKENS:
             verdict = values[0]
-            why = f"Cache verdict “{verdict}”" if verdict is not None else "No verdict on the cache"
             tokens = "1 token" if missed == 1 else f"{missed:,} tokens"
-            return TopCause(f"{why}: {tokens} missed.", verdict, None, size)
+            return TopCause(f"{_verdict(verdict)}: {tokens} missed.", verdict, None, size)
     same = and_(*(key.is_not_distinct_from(value) for key, value in zip(keys, values, strict=True)))
     sentence = _said(_newest(connection, and_(faults, same), COMPARED))
     fingerprint = None if rule.signal is Signal.ERROR_RATE else values[1]
     return TopCause(sentence, values[0], fingerprint, size)
+
+
+def _verdict(verdict: str | None) -> str:
+    if verdict is None:
+        return "No verdict on the cache"
+    words = WORDS.get(verdict)
+    return f"Cache verdict “{verdict}”" if words is None else f"Cache: {words.title.lower()}"
 
 
 def _said(rows: Sequence[TurnRow]) -> str:

@@ -25,12 +25,13 @@ const GROUPS = /** @type {const} */ ([
 const FILTERS = /** @type {Record<string, string>} */ ({
   session: "session", root_session: "root", tenant: "tenant", client: "client", upstream: "upstream", model: "model",
   mode: "mode", reason: "reason", status: "status", kind: "kind", source: "source", chain: "chain", fingerprint: "fingerprint",
+  cache_verdict: "verdict",
 });
 
 const COPIES = new Set(["turn_id", "session", "session_key", "root_session", "turn_group", "tenant", "chain", "connection", "response_id", "previous_response_id", "prompt_cache_key", "fingerprint", "tools_digest", "instructions_digest", "prefix_digest", "baseline_digest", "import_id"]);
 
 /** Never part of the columns. */
-const BESIDE = new Set(["why", "why_kind", "why_cause", "why_remedy"]);
+const BESIDE = new Set(["why", "why_kind", "why_cause", "why_remedy", "cache_why", "cache_remedy"]);
 
 /**
  * @param {HTMLElement} title
@@ -42,7 +43,7 @@ export function showDetail(title, body, row, view) {
   fill(title, h("time", { datetime: row.started_at, title: row.started_at }, moment(row.started_at)), h("span", {}, row.session ?? "no session"));
   const link = location.origin + href("/requests", { ...view, turn: row.turn_id, from: view.from, to: view.to });
   fill(body,
-    h("div", { class: `why ${row.why_kind}` }, h("p", {}, regrouped(row.why)), advice(row), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
+    h("div", { class: `why ${row.why_kind}` }, h("p", {}, regrouped(row.why)), advice(row), ofTheCache(row), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
     copyLink(link));
   const told = new Set(BESIDE);
   for (const [name, columns] of GROUPS) {
@@ -62,6 +63,16 @@ function advice(row) {
   return h("dl", { class: "advice" },
     h("div", {}, h("dt", {}, "Usual cause"), h("dd", {}, ...worded(row.why_cause))),
     h("div", {}, h("dt", {}, "What helps"), h("dd", {}, ...worded(row.why_remedy))));
+}
+
+/**
+ * What became of the prompt cache, which is another matter.
+ * @param {any} row
+ */
+function ofTheCache(row) {
+  if (!row.cache_why) return null;
+  const remedy = row.cache_remedy && h("div", {}, h("dt", {}, "What helps the cache"), h("dd", {}, ...worded(row.cache_remedy)));
+  return h("dl", { class: "of-cache" }, h("div", {}, h("dt", {}, "Prompt cache"), h("dd", {}, regrouped(row.cache_why))), remedy || null);
 }
 
 /**

@@ -211,6 +211,7 @@ def test_missed_tokens_are_told_of_by_verdict(engine: Engine):
         [
             good_row(BEGIN, cache_verdict="expired", missed_tokens=1_200),
             good_row(BEGIN, cache_verdict="expired", missed_tokens=34),
+            good_row(BEGIN, cache_verdict="idle", missed_tokens=7),
             good_row(BEGIN, missed_tokens=1),
             good_row(BEGIN, cache_verdict="warm", missed_tokens=0),
             good_row(BEGIN, missed_tokens=None),
@@ -221,6 +222,7 @@ def test_missed_tokens_are_told_of_by_verdict(engine: Engine):
     assert (
         TopCause("Cache verdict “expired”: 1,234 tokens missed.", "expired", None, 2),
         TopCause("No verdict on the cache: 1 token missed.", None, None, 1),
+        TopCause("Cache: long pause: 7 tokens missed.", "idle", None, 1),
     ) == found.top_causes
 
 
