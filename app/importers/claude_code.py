@@ -137,16 +137,18 @@ class _Transcript:
         return request
 
     def _chain(self, line: dict[str, Any]) -> str:
+        """Of two readings of a request the greater name stands (``app.ledger.joining``): the main
+        conversation's before that of a side chain that repeats it."""
         session = _session(line)
         if line.get("isSidechain") is not True:
-            return chain_of(NAME, session)
+            return f"main-{chain_of(NAME, session)}"
         agent = text(line.get("agentId"))
         if agent is not None:
-            return chain_of(NAME, session, "agent", agent)
+            return f"agent-{chain_of(NAME, session, 'agent', agent)}"
         name = text(line.get("uuid")) or ""
         root = self._roots.get(text(line.get("parentUuid")) or "", name)
         _remember(self._roots, name, root)
-        return chain_of(NAME, session, "side", root)
+        return f"agent-{chain_of(NAME, session, 'side', root)}"
 
     def _row(self, key: tuple[str | None, ...], request: _Request) -> TurnRow:
         message = inner(request.last.get("message"))

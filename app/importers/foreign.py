@@ -14,7 +14,7 @@ from engine.model import NOT_ELIGIBLE, Evidence, Kind, Reason, Status, Usage
 UNKNOWN_UPSTREAM = "unknown"
 _UNKNOWN: dict[str, Any] = dict.fromkeys(COLUMNS)
 _NAMES = frozenset({"session", "root_session", "turn_group", "prompt_cache_key"})
-"""Names that the run may have to hash, which needs them whole."""
+"""Names that the run cleans, and may have to hash, which needs them whole."""
 _CLEANED = TEXT_COLUMNS - _NAMES - {"evidence"}
 _REASONS = frozenset(Reason)
 _NOT_ELIGIBLE = frozenset(str(reason) for reason in NOT_ELIGIBLE)
@@ -50,20 +50,21 @@ def row_of(
     ``known`` are other columns; ``duration_ms`` makes the end where that is not given.
     """
     tokens = split(usage)
-    duration = known.get("duration_ms")
-    end = started_at + round(duration or 0) if ended_at is None else ended_at
+    start, end = started_at, ended_at
+    if end is None:
+        end = start + round(known.get("duration_ms") or 0)
     values = {
         **_UNKNOWN,
-        "kind": str(Kind.GENERATION),
-        "status": str(Status.COMPLETED),
+        "kind": Kind.GENERATION.value,
+        "status": Status.COMPLETED.value,
         "upstream": UNKNOWN_UPSTREAM,
         "eligible": eligible(known.get("mode"), known.get("reason")),
-        **{column: value for column, value in known.items() if value is not None},
+        **_checked(known),
         "turn_id": turn_id(name, *identity),
         "source": f"import:{name}",
-        "started_at": started_at,
-        "ended_at": max(started_at, end),
-        "recorded_at": max(started_at, end),
+        "started_at": start,
+        "ended_at": max(start, end),
+        "recorded_at": max(start, end),
         "tenant": UNPLACED,
         "session_key": UNPLACED,
         "input_tokens": tokens.input,
@@ -80,14 +81,23 @@ def row_of(
     if evidence is not None:
         values["diverged_at"] = evidence.index
         values["diverged_kind"] = diverged_kind(evidence)
-        values["diverged_class"] = evidence.klass and str(evidence.klass)
-    for column in _CLEANED:
-        if values[column] is not None:
-            values[column] = clean(values[column])
-    for column in FLOAT_COLUMNS:
-        if values[column] is not None:
-            values[column] = round(float(values[column]), 3)
+        values["diverged_class"] = evidence.klass and evidence.klass.value
     return TurnRow(**values)
+
+
+def _checked(known: dict[str, Any]) -> dict[str, Any]:
+    """What is known, as every database takes it."""
+    values: dict[str, Any] = {}
+    for column, value in known.items():
+        if value is None:
+            continue
+        if column in _CLEANED:
+            values[column] = clean(value)
+        elif column in FLOAT_COLUMNS:
+            values[column] = round(float(value), 3)
+        else:
+            values[column] = value
+    return values
 
 
 def eligible(mode: str | None, reason: str | None) -> bool:

@@ -90,16 +90,15 @@ def read(lines: Iterable[Line]) -> Iterator[Item]:
 
 
 def _json(lines: Iterable[Line]) -> Iterator[Item]:
-    told: set[str] = set()
+    told = set(COLUMNS)
     for found in records(lines):
         if isinstance(found, Skipped):
             yield found
             continue
         number, given = found
-        new = sorted(given.keys() - told - set(COLUMNS))
-        if new:
-            told.update(new)
-            yield Remark(left_out(new))
+        if not told.issuperset(given):
+            yield Remark(left_out(sorted(given.keys() - told)))
+            told.update(given)
         yield _row_or_skip(number, given, _OF_JSON)
 
 

@@ -1,13 +1,14 @@
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 
 from app.importers.claude_code import CLAUDE_CODE, recognizes
 from app.importers.claude_code import read as read_transcript
 from app.importers.importer import Remark, Skipped
 from app.ledger.rows import TurnRow
-from tests.support.importing import read, torn
+from tests.support.importing import imported, read, stored, torn
 
 T_MS = 1_800_000_000_000
 
@@ -140,6 +141,19 @@ def test_a_copy_of_a_history_is_the_same_requests():
     assert original.turn_id == resumed.turn_id == replayed.turn_id
     (forked,) = of(answer(1, 1, sessionId="s2", forkedFrom={"sessionId": "s1"}))
     assert original == forked
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_side_chain_that_repeats_its_parent_takes_nothing_from_it(engine, tmp_path, backwards):
+    replay = [answer(number, number, isSidechain=True, agentId="a") for number in (1, 3)]
+    files = [tmp_path / "s1.jsonl", tmp_path / "agent-a.jsonl"]
+    files[0].write_bytes(jsonl(answer(1, 1), answer(2, 2)))
+    files[1].write_bytes(jsonl(*replay))
+    for path in reversed(files) if backwards else files:
+        imported(engine, path)
+    found = sorted(stored(engine), key=lambda row: row.started_at)
+    assert ["msg_1", "msg_2", "msg_3"] == [row.response_id for row in found]
+    assert found[0].chain == found[1].chain != found[2].chain
 
 
 def test_a_compaction_is_a_reset_of_the_next_request_of_its_chain_only():
