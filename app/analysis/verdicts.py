@@ -19,9 +19,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
+from app.analysis import testimony
 from app.analysis.cache_life import Retention, retention_of
+from app.analysis.testimony import Change
 from app.ledger.rows import TurnRow
-from engine.model import Kind, Reason, Status, UsageState
+from engine.model import Kind, Status, UsageState
 
 SLACK = 1_024
 """Tokens: a shorter miss is no miss."""
@@ -90,20 +92,6 @@ class Judged:
     """Tokens that could have been read and were not; None where that cannot be told."""
 
 
-_PREFIX_FIELDS = frozenset({"tools", "instructions", "input"})
-_IDENTITY_FIELDS = frozenset({"model", "service_tier", "prompt_cache_key", "reasoning"})
-_PREFIX_REASONS = frozenset(
-    {"tools_changed", "input_changed", "instructions_changed", "system_changed", "messages_changed"}
-)
-_IDENTITY_REASONS = frozenset({"model_changed", "prompt_cache_key_changed", "service_tier_changed"})
-_NO_DIAGNOSIS = frozenset(
-    {
-        "cache_hit",
-        "comparison_response_not_found",
-        "previous_message_not_found",
-        "unavailable",
-    }
-)
 _ANOTHER_ACCOUNT = "codex_account_switch"
 """A reset after which another account, which has its own cache, reads the history as it is."""
 _NO_REWRITE = frozenset({"turn_count", "connection_age", "manual", _ANOTHER_ACCOUNT})
@@ -169,7 +157,7 @@ class Turn:
         self.started_at, self.ended_at = row.started_at, row.ended_at
         self.identity = _identity(row)
         self.told = _told(row)
-        self.proven = _proven(row)
+        self.proven = testimony.proven_same(row)
         self.retention = retention
         self.rewritten = self.moved = False
         """Since the turn before; whoever knows it says so."""
@@ -336,33 +324,18 @@ def _same_floor(one: Turn, other: Turn) -> bool:
 
 def _told(row: TurnRow) -> tuple[Verdict, Grade] | None:
     """What the provider says, else what the client has proven."""
-    word = row.provider_miss_reason
-    if word is not None and word not in _NO_DIAGNOSIS:
-        if word in _PREFIX_REASONS:
-            return Verdict.PREFIX_CHANGED, Grade.REPORTED
-        if word in _IDENTITY_REASONS:
-            return Verdict.IDENTITY_CHANGE, Grade.REPORTED
-        return Verdict.UNKNOWN, Grade.REPORTED
-    reason = _found(row)
-    if reason == Reason.PREFIX_MISMATCH:
-        return Verdict.PREFIX_CHANGED, Grade.PROVEN
-    if reason == Reason.NON_INPUT_FIELDS_CHANGED:
-        names = set(row.changed_field_names)
-        if names & _PREFIX_FIELDS:
-            return Verdict.PREFIX_CHANGED, Grade.PROVEN
-        if names & _IDENTITY_FIELDS:
-            return Verdict.IDENTITY_CHANGE, Grade.PROVEN
-    return None
+    change = testimony.reported_change(row)
+    if change is not None:
+        return _OF_A_CHANGE[change], Grade.REPORTED
+    change = testimony.proven_change(row)
+    return None if change is None else (_OF_A_CHANGE[change], Grade.PROVEN)
 
 
-def _proven(row: TurnRow) -> bool:
-    """Whether the client proved that it sent the same prefix, however the turn went."""
-    return _found(row) == Reason.OK
-
-
-def _found(row: TurnRow) -> str | None:
-    """What the comparison came to, also where nothing was to come of it."""
-    return row.shadow_reason if row.reason == Reason.CONTINUATION_OFF else row.reason
+_OF_A_CHANGE = {
+    Change.PREFIX: Verdict.PREFIX_CHANGED,
+    Change.IDENTITY: Verdict.IDENTITY_CHANGE,
+    Change.OTHER: Verdict.UNKNOWN,
+}
 
 
 def _usable(row: TurnRow) -> bool:
