@@ -12,7 +12,7 @@ from click.core import ParameterSource
 
 from app.commands.logs import judged
 from app.commands.options import load_settings, read_view, with_filter, with_settings
-from app.commands.progress import destination
+from app.commands.progress import bar, destination
 from app.errors import AppError
 from app.importers.report import printable
 from app.reporting import gate
@@ -99,7 +99,8 @@ def _judged(
         if read.failures:
             name, why = read.failures[0]
             raise AppError("not_read", f"{printable(name)} was not read whole. {why}")
-        return gate.judge(gather(engine, view, read), asked)
+        with bar("Adding up") as progress:
+            return gate.judge(gather(engine, view, read, progress), asked)
 
 
 class _NotWritten(click.ClickException):

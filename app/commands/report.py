@@ -14,7 +14,7 @@ import click
 
 from app.commands.logs import judged
 from app.commands.options import load_settings, read_view, with_filter, with_settings
-from app.commands.progress import destination
+from app.commands.progress import bar, destination
 from app.reporting import text
 from app.reporting.figures import as_dict
 from app.reporting.gather import gather
@@ -49,7 +49,8 @@ def command(
     view = read_view(flags)
     settings = load_settings(config, flags)
     with judged(settings, paths) as (engine, read):
-        figures = gather(engine, view, read)
+        with bar("Adding up") as progress:
+            figures = gather(engine, view, read, progress)
         if html is not None:
             from app.reporting.page import page  # noqa: PLC0415  (templates take their time)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 
 from sqlalchemy import Connection, Engine
@@ -25,14 +25,21 @@ _OWN_WORD = frozenset({Reason.PREFIX_MISMATCH, Reason.NON_INPUT_FIELDS_CHANGED})
 _BY_THE_CLIENT = frozenset({Verdict.PREFIX_CHANGED, Verdict.IDENTITY_CHANGE})
 
 
-def gather(engine: Engine, view: Filter, read: Read = Read()) -> Figures:  # noqa: B008  (frozen)
+def gather(
+    engine: Engine,
+    view: Filter,
+    read: Read = Read(),  # noqa: B008  (frozen)
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+) -> Figures:
+    """``progress`` is told how many of the turns that missed something are read."""
     summary = summarize(engine, view)
     with reading(engine) as connection:
         span = verdict_sums.span(connection, view)
         verdicts = tuple(verdict_sums.sums(connection, view))
-        causes, sessions = _Losses.of(verdict_sums.judged(connection, view, LOSSES)).told(
-            connection, view
-        )
+        losses = sum(one.turns for one in verdicts if one.verdict in LOSSES)
+        rows = verdict_sums.judged(connection, view, LOSSES)
+        found = _Losses.of(_counted(rows, lambda done: progress(done, losses)))
+        causes, sessions = found.told(connection, view)
     return Figures(
         read=read,
         rows=span.rows,
@@ -43,6 +50,12 @@ def gather(engine: Engine, view: Filter, read: Read = Read()) -> Figures:  # noq
         causes=causes,
         sessions=sessions,
     )
+
+
+def _counted(rows: Iterable[TurnRow], progress: Callable[[int], None]) -> Iterator[TurnRow]:
+    for number, row in enumerate(rows, 1):
+        yield row
+        progress(number)
 
 
 @dataclass(slots=True)

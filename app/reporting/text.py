@@ -13,6 +13,7 @@ from zoneinfo import ZoneInfo
 from app.analysis.verdict_words import WORDS
 from app.charts.chart import count, percent
 from app.importers.report import printable
+from app.ledger.cells import TokenTotals
 from app.reporting.figures import Cause, Figures, Read
 
 WIDTH = 80
@@ -20,7 +21,6 @@ HEIGHT = 23
 """One line is left for the prompt."""
 _LABEL = 13
 _SESSIONS = 3
-_VERDICTS = 3
 _CAUSES = 5
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 NOT_RECORDED = "not recorded"
@@ -79,11 +79,11 @@ def _figures(figures: Figures, style: Style) -> list[str]:
         figures.summary.tokens,
         figures.summary.continuity,
     )
+    said = NOT_RECORDED
     if tokens.turns:
-        said = f"{tokens.input:,} tokens: {tokens.cached:,} cached "
-        said += f"({percent(tokens.cached_ratio)}), {tokens.non_cached:,} not"
-    else:
-        said = NOT_RECORDED
+        said = _input(tokens, lambda number: f"{number:,}")
+        if len(said) > WIDTH - _LABEL:
+            said = _input(tokens, _compact)
     lines = _labelled("Input", said, style)
     if tokens.turns and tokens.unknown:
         lines.append(" " * _LABEL + f"usage of {count(tokens.unknown, 'turn')} unknown")
@@ -107,12 +107,25 @@ def _figures(figures: Figures, style: Style) -> list[str]:
     return lines + _labelled("First token", said, style)
 
 
+def _input(tokens: TokenTotals, shown: Callable[[int], str]) -> str:
+    return (
+        f"{shown(tokens.input)} tokens: {shown(tokens.cached)} cached "
+        f"({percent(tokens.cached_ratio)}), {shown(tokens.non_cached)} not"
+    )
+
+
 def _shares(known: Sequence[tuple[str, int]], whole: int) -> str:
+    """Shares of the whole, as many as fit."""
     if not known:
         return NOT_RECORDED
     unknown = whole - sum(turns for _, turns in known)
     parts = [*((printable(word, 30), turns) for word, turns in known), ("unknown", unknown)]
-    return ", ".join(f"{word} {percent(turns / whole)}" for word, turns in parts if turns)
+    shares = [f"{word} {percent(turns / whole)}" for word, turns in parts if turns]
+    said = ", ".join(shares)
+    while len(said) > WIDTH - _LABEL:
+        shares.pop()
+        said = ", ".join([*shares, "…"])
+    return said
 
 
 def _missed(figures: Figures, style: Style) -> str:
@@ -153,15 +166,20 @@ def _causes(causes: Sequence[Cause], missed: int, room: int, style: Style) -> li
 
 
 def _benign(figures: Figures, style: Style) -> list[str]:
+    """As many verdicts as fit one line, and how many turns are left."""
     found = [
-        f"{turns:,} {WORDS[verdict].title.lower() if verdict in WORDS else printable(verdict)}"
+        (turns, WORDS[verdict].title.lower() if verdict in WORDS else printable(verdict))
         for verdict, turns in figures.benign()
     ]
-    rest = sum(turns for _, turns in figures.benign()[_VERDICTS:])
-    shown = [*found[:_VERDICTS], *([f"{rest:,} others"] if rest else [])]
     if figures.unjudged:
-        shown.append(f"{figures.unjudged:,} not judged")
-    return _labelled("No loss", ", ".join(shown), style) if shown else []
+        found.append((figures.unjudged, "not judged"))
+    for most in range(len(found), 0, -1):
+        rest = sum(turns for turns, _ in found[most:])
+        shown = [f"{turns:,} {said}" for turns, said in found[:most]]
+        said = ", ".join([*shown, *([count(rest, "other")] if rest else [])])
+        if len(said) <= WIDTH - _LABEL or most == 1:
+            return _labelled("No loss", said, style)
+    return []
 
 
 def _sessions(figures: Figures, style: Style) -> list[str]:

@@ -111,6 +111,7 @@ def test_a_terminal_gets_bars_and_colours_and_one_screen_of_lines(log):
     assert "\x1b[1mWarmline report\x1b[0m" in seen
     assert "Reading" in seen
     assert "Judging" in seen
+    assert "Adding up" in seen
     told = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen[seen.index("\x1b[1mWarmline report") :])
     assert 23 >= len(told.splitlines())
 

@@ -71,3 +71,10 @@ def test_an_empty_view_has_no_figures_and_no_fault(engine: Engine):
     assert (0, None, 0, None, ()) == (
         found.rows, found.first_at, found.due, found.missed_rate, found.causes,
     )  # fmt: skip
+
+
+def test_progress_is_told_in_turns_that_missed_something(engine: Engine):
+    write_rows(engine, some_turns())
+    told: list[tuple[int, int]] = []
+    gather(engine, everything(), progress=lambda done, of: told.append((done, of)))
+    assert [(1, 3), (2, 3), (3, 3)] == told

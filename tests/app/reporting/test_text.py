@@ -61,7 +61,15 @@ def test_each_cause_has_its_tokens_share_turns_grade_and_sentence(figures):
 
 def test_the_worst_sessions_and_what_is_no_loss_are_told(figures):
     assert "8.00 k in 2 of 2 turns  session-b, short once" == line(figures, "Worst")
-    assert line(figures, "No loss").endswith(", 2 others")
+    assert "1 first turn, 1 history condensed, 1 read again, 2 others" == line(figures, "No loss")
+
+
+def test_no_number_is_cut(figures_of):
+    rows = [make_row(input_tokens=2**31 - 1, cached_tokens=2**30) for _ in range(20)]
+    assert "42.9 G tokens: 21.5 G cached (50 %), 21.5 G not" == line(figures_of(*rows), "Input")
+    words = [f"a-word-of-some-length-{number}" for number in range(9)]
+    said = line(figures_of(*(make_row(reason=word) for word in words)), "Reasons")
+    assert "a-word-of-some-length-0 11.1 %, a-word-of-some-length-1 11.1 %, …" == said
 
 
 def test_what_no_log_tells_is_not_recorded(figures_of):
