@@ -18,6 +18,7 @@ COMMANDS = {
     "report": "report",
     "check": "check",
     "audit": "audit",
+    "evidence": "evidence",
     "backtest": "backtest",
     "purge": "purge",
     "db": "db",
