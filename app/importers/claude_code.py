@@ -29,6 +29,13 @@ _OPEN = 64
 """Requests whose lines may still come, among those of others that answer at the same time."""
 _REMEMBERED = 4_096
 """Lines that an answer may name as the one before it."""
+_FIGURES = (
+    "input_tokens",
+    "cached_tokens",
+    "cache_write_tokens",
+    "cache_write_long_tokens",
+    "output_tokens",
+)
 _BOUNDARIES = {"compact_boundary": "compaction", "microcompact_boundary": "microcompaction"}
 
 
@@ -56,12 +63,14 @@ class _Request:
     first: dict[str, Any]
     last: dict[str, Any]
     started_at: int
+    answered_at: int
+    """When its first line was written."""
     ended_at: int
     chain: str
     epoch: int
     turn: int
     reset: str | None
-    output: int | None = None
+    usage: Usage
     stop: str | None = None
 
 
@@ -118,9 +127,7 @@ class _Transcript:
                 request = self._open[key] = self._begun(line, chain, ended_at)
             request.last = line
             request.ended_at = max(request.ended_at, ended_at)
-            output = count(inner(message["usage"]).get("output_tokens"))
-            if output is not None:
-                request.output = max(output, request.output or 0)
+            request.usage = _greater(request.usage, _usage(inner(message["usage"])))
             request.stop = text(message.get("stop_reason")) or request.stop
             if len(self._open) > _OPEN:
                 yield self._row(*self._open.popitem(last=False))
@@ -132,7 +139,18 @@ class _Transcript:
             talk.turn = 0
         talk.turn += 1
         asked = self._asked.get(text(line.get("parentUuid")) or "", at)
-        request = _Request(line, line, min(asked, at), at, chain, talk.epoch, talk.turn, talk.reset)
+        request = _Request(
+            first=line,
+            last=line,
+            started_at=min(asked, at),
+            answered_at=at,
+            ended_at=at,
+            chain=chain,
+            epoch=talk.epoch,
+            turn=talk.turn,
+            reset=talk.reset,
+            usage=Usage(),
+        )
         talk.reset = None
         return request
 
@@ -160,7 +178,8 @@ class _Transcript:
             key,
             started_at=request.started_at,
             ended_at=request.ended_at,
-            usage=_usage(usage, request.output),
+            recorded_at=request.answered_at,
+            usage=request.usage,
             status=str(Status.INCOMPLETE) if cut else None,
             session=_session(request.first),
             chain=request.chain,
@@ -190,7 +209,7 @@ def _key(line: dict[str, Any], message: dict[str, Any]) -> tuple[str | None, ...
     return ("request", name, request)
 
 
-def _usage(told: dict[str, Any], output: int | None) -> Usage:
+def _usage(told: dict[str, Any]) -> Usage:
     net = count(told.get("input_tokens"))
     read, written = (count(told.get(f"cache_{name}_input_tokens")) for name in ("read", "creation"))
     return Usage(
@@ -200,9 +219,19 @@ def _usage(told: dict[str, Any], output: int | None) -> Usage:
         cache_write_long_tokens=count(
             inner(told.get("cache_creation")).get("ephemeral_1h_input_tokens")
         ),
-        output_tokens=output,
+        output_tokens=count(told.get("output_tokens")),
         state=UsageState.REPORTED,
     )
+
+
+def _greater(one: Usage, other: Usage) -> Usage:
+    """Figures grow from line to line, so that the greatest is the last one that there was."""
+    figures = {
+        name: max(known)
+        for name in _FIGURES
+        if (known := [u for u in (getattr(one, name), getattr(other, name)) if u is not None])
+    }
+    return Usage(**figures, state=UsageState.REPORTED)
 
 
 def _remember(found: OrderedDict[str, Any], name: str, value: Any) -> None:

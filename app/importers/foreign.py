@@ -47,7 +47,8 @@ def row_of(
 ) -> TurnRow:
     """The row of a call that the format ``name`` tells of, its times in epoch milliseconds.
 
-    ``known`` are other columns; ``duration_ms`` makes the end where that is not given.
+    ``known`` are other columns; ``duration_ms`` makes the end where that is not given. A row keeps
+    the ``recorded_at`` that it had first: where its end moves as the log grows, that is to be told.
     """
     tokens = split(usage)
     start, end = started_at, ended_at
@@ -59,12 +60,12 @@ def row_of(
         "status": Status.COMPLETED.value,
         "upstream": UNKNOWN_UPSTREAM,
         "eligible": eligible(known.get("mode"), known.get("reason")),
+        "recorded_at": max(start, end),
         **_checked(known),
         "turn_id": turn_id(name, *identity),
         "source": f"import:{name}",
         "started_at": start,
         "ended_at": max(start, end),
-        "recorded_at": max(start, end),
         "tenant": UNPLACED,
         "session_key": UNPLACED,
         "input_tokens": tokens.input,

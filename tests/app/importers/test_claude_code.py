@@ -8,6 +8,7 @@ from app.importers.claude_code import CLAUDE_CODE, recognizes
 from app.importers.claude_code import read as read_transcript
 from app.importers.importer import Remark, Skipped
 from app.ledger.rows import TurnRow
+from tests.support.grown import differing
 from tests.support.importing import imported, read, stored, torn
 
 T_MS = 1_800_000_000_000
@@ -218,6 +219,19 @@ def test_it_is_recognized_also_behind_other_lines_and_in_a_line_that_is_too_long
     assert recognizes(compact[:-50])
     assert not recognizes(b'{"sessionId":"s"}\n')
     assert not recognizes(jsonl({"text": compact.decode()}))
+
+
+def test_what_is_read_while_it_is_written_changes_nothing_when_it_is_read_again():
+    data = jsonl(
+        line("user", 1),
+        answer(1, 2, 1, parentUuid="user-1"),
+        answer(2, 3, 1, isSidechain=True, agentId="a"),
+        answer(1, 4, 30, stop="max_tokens"),
+        line("system", 5, subtype="compact_boundary"),
+        answer(2, 6, 8, isSidechain=True, agentId="a"),
+        answer(3, 7, 9),
+    )
+    assert [] == differing(read_transcript, data)
 
 
 @settings(max_examples=60)

@@ -39,6 +39,11 @@ def test_an_end_never_comes_before_its_start():
     assert 5 == row_of("x", (), started_at=5, ended_at=3, usage=Usage()).ended_at
 
 
+def test_a_row_is_recorded_when_it_ended_unless_something_else_is_known():
+    assert 9 == row_of("x", (), started_at=5, ended_at=9, usage=Usage()).recorded_at
+    assert 7 == row_of("x", (), started_at=5, ended_at=9, recorded_at=7, usage=Usage()).recorded_at
+
+
 def test_figures_that_contradict_each_other_are_cut_and_kept_as_reported():
     usage = Usage(input_tokens=3, cached_tokens=4, state=UsageState.REPORTED)
     row = row_of("x", (), started_at=5, usage=usage)

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from app.importers.importer import Around, Remark, Skipped
 from app.importers.lingtai import LINGTAI, read, read_around
 from app.ledger.rows import TurnRow
+from tests.support.grown import differing
 from tests.support.importing import imported, lines_of, stored, torn
 
 T_MS = 1_800_000_000_000
@@ -291,6 +292,13 @@ def test_an_import_of_a_folder_opens_the_events_beside_the_ledger(engine, tmp_pa
     assert [700.0] == [row.duration_ms for row in stored(engine)]
     assert ["lingtai"] == [file.format for file in report.files]
     assert [] == report.files[0].remarks
+
+
+def test_what_is_read_while_it_is_written_changes_nothing_when_it_is_read_again():
+    old = {"ts": "2026-01-15T08:00:00Z", "input": 3, "output": 4}
+    reset = {"codex_ws_delta_reason": "epoch_reset"}
+    data = jsonl(old, old, record(1), record(2, **reset), record(3, source="daemon", run_id="r"))
+    assert [] == differing(read, data)
 
 
 @settings(max_examples=60)

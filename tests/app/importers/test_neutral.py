@@ -9,6 +9,7 @@ from app.importers.importer import NotReadable, Remark, Skipped
 from app.importers.neutral import COLUMNS
 from app.importers.neutral import read as read_neutral
 from app.ledger.rows import TurnRow
+from tests.support.grown import differing
 from tests.support.importing import read, torn
 
 T = "2027-01-15T08:00:00.250Z"
@@ -166,6 +167,12 @@ def test_reasons_may_be_other_words_but_only_ours_tell_that_a_turn_could_be_cont
     ]
     (row,) = of({"t": T, "input": 1, "reason": "ok"})
     assert not row.eligible
+
+
+def test_what_is_read_while_it_is_written_changes_nothing_when_it_is_read_again():
+    data = json.dumps(FULL).encode() + b"\n" + b'{"t":5,"input":12,"reset":"compaction"}\n'
+    assert [] == differing(read_neutral, data)
+    assert [] == differing(read_neutral, as_csv(FULL, {"t": 5, "input": 12}))
 
 
 @settings(max_examples=60)

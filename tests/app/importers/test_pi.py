@@ -8,6 +8,7 @@ from app.importers.importer import Remark, Skipped
 from app.importers.pi import PI, recognizes
 from app.importers.pi import read as read_session
 from app.ledger.rows import TurnRow
+from tests.support.grown import differing
 from tests.support.importing import read, torn
 
 T_MS = 1_800_000_000_000
@@ -208,6 +209,15 @@ def test_the_header_tells_what_it_is():
 FILE = b"".join(
     json.dumps(found).encode() + b"\n" for found in (HEADER, answer(1, None), answer(2, 1))
 )
+
+
+def test_what_is_read_while_it_is_written_changes_nothing_when_it_is_read_again():
+    failed = answer(3, 2, stopReason="error")
+    data = FILE + b"".join(
+        json.dumps(found).encode() + b"\n"
+        for found in (failed, answer(4, 2), entry("compaction", 5, 4), answer(6, 5), answer(7, 1))
+    )
+    assert [] == differing(read_session, data)
 
 
 @settings(max_examples=60)
