@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from app.importers.claude_code import CLAUDE_CODE
+from app.importers.codex import CODEX
 from app.importers.importer import Importer, NotReadable
 from app.importers.lingtai import LINGTAI
 from app.importers.neutral import NEUTRAL
@@ -13,7 +14,7 @@ from app.importers.own_csv import CSV
 from app.importers.own_jsonl import JSONL
 from app.importers.pi import PI
 
-IMPORTERS: tuple[Importer, ...] = (JSONL, CSV, NEUTRAL, LINGTAI, CLAUDE_CODE, PI)
+IMPORTERS: tuple[Importer, ...] = (JSONL, CSV, NEUTRAL, CODEX, LINGTAI, CLAUDE_CODE, PI)
 HEAD = 65_536
 """Bytes of a file that are enough to tell."""
 
@@ -38,6 +39,8 @@ def _what_else(head: bytes) -> str:
     if b"\x00" in head:
         return "It is no text."
     tool = _tool(head)
+    if tool == _EXEC:
+        return "It is what codex exec --json writes, which tells no times. Import the rollout."
     if tool is not None:
         return f"It looks like {tool}, which this version cannot import."
     return "It is not a format that can be imported: docs/formats.md lists them."
@@ -58,8 +61,8 @@ def _tool(head: bytes) -> str | None:
     return None
 
 
+_EXEC = "the output of codex exec"
 _TOOLS = (
-    ("a rollout of Codex", {"timestamp", "type", "payload"}),
-    ("a rollout of an old Codex", {"id", "timestamp", "instructions"}),
+    (_EXEC, {"type", "thread_id"}),
     ("spend logs of LiteLLM", {"request_id", "spend"}),
 )

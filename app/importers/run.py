@@ -14,15 +14,18 @@ from sqlalchemy import Engine
 
 from app.clock import Clock
 from app.importers import opening
+from app.importers.codex import CODEX
+from app.importers.codex_parents import Rollouts
 from app.importers.files import Named, expand
 from app.importers.formats import HEAD, detect
-from app.importers.identity import Identity
+from app.importers.identity import UNPLACED, Identity
 from app.importers.importer import (
     Around,
     Beside,
     Importer,
     Item,
     NotReadable,
+    Parents,
     Remark,
     Skipped,
 )
@@ -184,11 +187,12 @@ class _Run:
     def take(self, readable: Sequence[Readable]) -> None:
         sizes = [path.stat().st_size for _, _, path in readable]
         done, total = 0, sum(sizes)
+        parents = Rollouts(path for _, importer, path in readable if importer is CODEX)
         self._progress(0, total)
         for (told, importer, path), size in zip(readable, sizes, strict=True):
             try:
                 with opening.opened(path) as opened:
-                    items = _items(importer, opened, path)
+                    items = _items(importer, opened, path, parents)
                     for rows in _batches(items, told, self._latest):
                         self._put(told, rows)
                         self._progress(min(done + opened.position(), total), total)
@@ -203,11 +207,17 @@ class _Run:
 
     def _put(self, told: FileReport, rows: list[TurnRow]) -> None:
         assert self._report.import_id is not None
+        logged = any(row.tenant == UNPLACED for row in rows)
         rows = [self._identity.place(row) for row in rows]
         known = self._tenants.keys() | {self._identity.tenant}
         self._meet({row.tenant for row in rows} - known)
         counts = imports.take(
-            self._engine, self._report.import_id, rows, self._report.counts, again=self._again
+            self._engine,
+            self._report.import_id,
+            rows,
+            self._report.counts,
+            again=self._again,
+            logged=logged,
         )
         told.counts.add(counts)
 
@@ -222,11 +232,13 @@ class _Run:
         return len(new) if imports.has_other_tenants(self._engine, new) else 0
 
 
-def _items(importer: Importer, opened: opening.Opened, path: Path) -> Iterator[Item]:
+def _items(
+    importer: Importer, opened: opening.Opened, path: Path, parents: Parents
+) -> Iterator[Item]:
     lines = split(opened.file)
     if importer.read_around is None:
         return importer.read(lines)
-    return importer.read_around(lines, Around(path.name, beside=_beside(path.parent)))
+    return importer.read_around(lines, Around(path.name, parents, _beside(path.parent)))
 
 
 def _beside(folder: Path) -> Beside:

@@ -17,6 +17,11 @@ from tests.support.rows import make_row
         (b"t,input\n", "neutral"),
         (b"input;t\n", "neutral"),  # which says what is wrong with it
         (b'\n{"t":1,"input":2}\n', "neutral"),
+        (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "codex"),
+        (b'{"timestamp":"t","ordinal":3,"type":"event_msg","payload":{"type":"x"}}\n', "codex"),
+        (b'\x00\x00{"timestamp":"t","type":"turn_context","payload":{"cut', "codex"),
+        (b'{"payload":{},"type":"compacted"}\n', "codex"),
+        (b'{"id":"s","timestamp":"t","instructions":null}\n', "codex"),
         (b'{"ts":"t","input":3,"output":4}\n', "lingtai"),
         (b'{"sessionId":"s","uuid":"u"}\n', "claude-code"),
         (b'{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"c"}\n', "pi"),
@@ -42,7 +47,7 @@ def test_formats_have_different_names():
         (b"a,b\n1,2\n", "not a format that can be imported"),
         (b'{"model":"a"}\n', "not a format that can be imported"),
         (b"[1]\n", "not a format that can be imported"),
-        (b'{"timestamp":"t","type":"session_meta","payload":{}}\n', "a rollout of Codex"),
+        (b'{"type":"thread.started","thread_id":"t"}\n', "tells no times"),
     ],
 )
 def test_a_file_of_anything_else_is_told_as_what_it_is(data: bytes, message: str):

@@ -1,0 +1,515 @@
+"""The shapes of IMPORTS 1.4 and 4.4, small and made by hand."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pytest
+
+from app.analysis.verdicts import judge
+from app.importers.codex import NO_USAGE, read, session_of, vectors
+from app.importers.codex_forks import Whose
+from app.importers.importer import Remark
+from app.importers.json_lines import inner
+from tests.support.importing import lines_of
+from tests.support.rollouts import (
+    BEGAN,
+    THREAD,
+    Rollout,
+    added,
+    inputs,
+    items,
+    known,
+    rows,
+    skipped,
+    thread,
+    usage,
+)
+
+MS = round(BEGAN.timestamp() * 1_000)
+COPIED, UNVERIFIED = Whose.COPIED.value, Whose.UNVERIFIED.value
+
+
+def verdicts(found):
+    judged = judge(found)
+    return [str(judged[row.turn_id].verdict) for row in found]
+
+
+# Counts
+
+
+def test_each_count_is_one_request_however_often_it_is_written():
+    file = Rollout().sent().counted(usage(5_000, 0)).counted(usage(5_000, 0), total=usage(5_000, 0))
+    file.sent().counted(usage(5_400, 4_992))
+    assert [5_000, 5_400] == inputs(rows(file))
+    assert ["line 4: repeats a count that was there before"] == skipped(file)
+
+
+def test_what_a_row_of_a_count_tells_and_what_it_does_not():
+    file = Rollout(source="cli").context().sent().counted(
+        usage(5_000, 4_096, 30, reasoning_output_tokens=20, cache_write_input_tokens=64), at=9
+    )  # fmt: skip
+    (row,) = rows(file)
+    shown = {
+        "source": "import:codex", "session": THREAD, "root_session": THREAD, "status": "completed",
+        "client": "codex_cli_rs", "client_version": "0.99.0", "upstream": "openai",
+        "model": "gpt-5.5", "reasoning_effort": "high", "kind": "generation", "epoch": 1,
+        "epoch_turn": 1, "input_tokens": 5_000, "cached_tokens": 4_096, "cache_write_tokens": 64,
+        "non_cached_tokens": 904, "output_tokens": 30, "reasoning_tokens": 20,
+        "total_tokens": 5_030, "usage_state": "reported", "started_at": MS + 2_000,
+        "ended_at": MS + 9_000, "tenant": "", "session_key": "", "eligible": False,
+    }  # fmt: skip
+    assert shown == {name: getattr(row, name) for name in shown}
+    unknown = (
+        "mode reason ttft_ms duration_ms response_id prompt_cache_key attempts service_tier "
+        "client_transport turn_group previous_response_id store epoch_reset_reason error_code"
+    )
+    assert {None} == {getattr(row, name) for name in unknown.split()}
+
+
+def test_a_count_of_rate_limits_alone_is_no_request():
+    file = Rollout().event("token_count", info=None, rate_limits={}).sent().counted(usage(2_000))
+    assert [2_000] == inputs(rows(file))
+
+
+def test_the_estimate_after_a_compaction_is_no_request():
+    file = Rollout().sent().counted(usage(90_000))
+    file.line("compacted", {"message": "", "replacement_history": []})
+    file.counted({**usage(0, 0, 0), "total_tokens": 6_064}, total=file.total)
+    file.counted(usage(0, 0, 0), total={**usage(0, 0, 0), "total_tokens": 12_000})
+    file.sent().counted(usage(7_000))
+    found = rows(file)
+    assert ([90_000, 7_000], [None, "compaction"]) == (
+        inputs(found),
+        [row.epoch_reset_reason for row in found],
+    )
+
+
+def test_a_compaction_that_lowers_the_total_charges_what_was_used():
+    """Five requests; the one after the compaction by its own figures."""
+    file = Rollout()
+    for given, cached in ((20_000, 0), (21_000, 19_968), (22_000, 20_992)):
+        file.sent().counted(usage(given, cached))
+    file.line("compacted", {"message": ""}).event("context_compacted")
+    lowered = usage(30_000, 20_000)
+    file.sent().counted(usage(9_000, 0), total=lowered)
+    file.sent().counted(usage(9_500, 8_960), total=added(lowered, usage(9_500, 8_960)))
+    found = rows(file)
+    assert [20_000, 21_000, 22_000, 9_000, 9_500] == inputs(found)
+    assert [(1, 1), (1, 2), (1, 3), (2, 1), (2, 2)] == [(r.epoch, r.epoch_turn) for r in found]
+    assert ["cold_start", "hit", "hit", "history_rewrite", "hit"] == verdicts(found)
+    assert "proven" == judge(found)[found[3].turn_id].grade
+
+
+def test_a_rollback_is_told_to_the_next_request():
+    file = Rollout().sent().counted(usage(5_000)).sent().counted(usage(5_100))
+    file.event("thread_rolled_back", num_turns=1).sent().counted(usage(5_050))
+    assert [None, None, "rollback"] == [row.epoch_reset_reason for row in rows(file)]
+
+
+def test_days_get_what_was_used_on_them():
+    """CASES 93."""
+    day = 86_400
+    file = Rollout().counted(None, total=usage(1_000, out=0), at=0)
+    file.counted(None, total=usage(1_600, out=0), at=2 * day)
+    assert [(MS, 1_000), (MS + 2 * day * 1_000, 600)] == [
+        (row.started_at, row.input_tokens) for row in rows(file)
+    ]
+
+
+def test_a_first_request_may_read_what_other_sessions_share():
+    file = Rollout().sent().counted({}, total=usage(11_500, 11_008, cache_write_input_tokens=200))
+    file.sent().counted({}, total=usage(23_300, 22_400, 20, cache_write_input_tokens=0))
+    found = rows(file)
+    assert [(11_500, 11_008, 200), (11_800, 11_392, 0)] == [
+        (row.input_tokens, row.cached_tokens, row.cache_write_tokens) for row in found
+    ]
+    assert ["shared_prefix", "hit"] == verdicts(found)
+
+
+def test_cached_tokens_that_are_not_told_are_unknown_and_more_than_all_are_cut():
+    file = Rollout().sent().counted(usage(5_000, None)).sent().counted(usage(5_000, 9_000))
+    one, other = rows(file)
+    assert (None, None, "reported") == (one.cached_tokens, one.non_cached_tokens, one.usage_state)
+    assert (5_000, 0, "inconsistent") == (
+        other.cached_tokens, other.non_cached_tokens, other.usage_state,
+    )  # fmt: skip
+
+
+def test_lines_that_go_back_in_time_end_before_they_begin_nowhere():
+    file = Rollout().sent().counted(usage(5_000), at=-0.4)
+    (row,) = rows(file)
+    assert row.started_at == row.ended_at == MS - 400
+
+
+# Records
+
+
+def recorded(turn=None, **meta):
+    """Three responses, each told of twice, as Codex does since it writes records."""
+    file = Rollout(cli_version="0.171.0", session_id=THREAD, **meta).started(turn)
+    for number, (given, cached) in enumerate(((9_000, 0), (9_500, 8_960), (9_900, 9_472)), 1):
+        file.sent().answered().recorded(usage(given, cached), f"resp_{number}", turn_id=turn)
+        file.counted(usage(given, cached), total=file.total)
+        file.counted(usage(given, cached), total=file.total)
+    return file
+
+
+def test_where_there_are_records_counts_tell_nothing_more():
+    found = rows(recorded("turn-1"))
+    assert [("resp_1", 9_000), ("resp_2", 9_500), ("resp_3", 9_900)] == [
+        (row.response_id, row.input_tokens) for row in found
+    ]
+    assert {"turn-1"} == {row.turn_group for row in found}
+    assert [] == skipped(recorded("turn-1"))
+
+
+def test_a_record_that_a_compaction_repeats_is_none():
+    file = recorded()
+    record = inner(json.loads(file.lines[-3]).get("payload"))
+    file.line(
+        "compacted", {"compaction_response_id": "resp_3", "latest_token_usage_record": record}
+    )
+    found = rows(file.sent().recorded(usage(2_000), "resp_4"))
+    assert ["generation", "generation", "compaction", "generation"] == [row.kind for row in found]
+    assert [None, None, None, "compaction"] == [row.epoch_reset_reason for row in found]
+
+
+def test_a_record_that_is_written_again_counts_once():
+    file = recorded()
+    number = next(n for n, line in enumerate(file.lines) if b"resp_2" in line)
+    file.raw(file.lines[number])
+    assert 3 == len(rows(file))
+    assert [f"line {len(file.lines)}: repeats a record that was there before"] == skipped(file)
+
+
+def test_ids_that_a_provider_uses_again_do_not_make_one_of_two_responses():
+    file = Rollout().recorded(usage(2_000), "").recorded(usage(2_000), "").recorded(usage(9), "r")
+    assert 3 == len({row.turn_id for row in rows(file)})
+    other = Rollout(thread(2)).recorded(usage(2_000), "")
+    assert not {row.turn_id for row in rows(other)} & {row.turn_id for row in rows(file)}
+
+
+def test_a_client_that_was_updated_between_two_turns_loses_and_doubles_nothing():
+    file = Rollout().sent().counted(usage(5_000)).sent().counted(usage(5_500))
+    file.sent().recorded(usage(6_000), "resp_1").counted(usage(6_000), total=file.total)
+    found = rows(file)
+    assert [5_000, 5_500, 6_000] == inputs(found)
+    assert [None, None, "resp_1"] == [row.response_id for row in found]
+
+
+def test_a_response_that_both_sources_tell_of_where_they_meet_counts_once():
+    file = Rollout().sent().counted(usage(5_000))
+    file.total = {}
+    assert [("resp_1", 5_000)] == [
+        (row.response_id, row.input_tokens) for row in rows(file.recorded(usage(5_000), "resp_1"))
+    ]
+
+
+def test_usage_of_zeros_is_no_usage():
+    (row,) = rows(Rollout().recorded(usage(0, 0, 0), "resp_1"))
+    assert ("missing", None, None) == (row.usage_state, row.input_tokens, row.cached_tokens)
+
+
+def test_the_root_of_a_sub_agent_is_the_session_that_it_names():
+    file = Rollout(thread(2), session_id=THREAD).recorded(usage(2_000), "r", session_id=THREAD)
+    assert [(thread(2), THREAD)] == [(row.session, row.root_session) for row in rows(file)]
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}
+    older = Rollout(thread(2), source=spawned).sent().counted(usage(2_000))
+    assert [(thread(2), THREAD)] == [(row.session, row.root_session) for row in rows(older)]
+
+
+# Turns
+
+
+def test_time_to_first_token_is_that_of_the_first_request_of_its_turn():
+    file = recorded("turn-1").done("turn-1", time_to_first_token_ms=78, duration_ms=741)
+    file.started("turn-2").sent().answered().recorded(usage(9_999), "r")
+    file.done("turn-2", time_to_first_token_ms={"secs": 1, "nanos": 5_000_000})
+    assert [78.0, None, None, 1_005.0] == [row.ttft_ms for row in rows(file)]
+    assert {None} == {row.duration_ms for row in rows(file)}
+
+
+def test_a_turn_that_began_with_a_compaction_tells_no_time_to_first_token():
+    file = Rollout().started("t").recorded(usage(9_000), "c")
+    file.line("compacted", {"compaction_response_id": "c"}).sent().recorded(usage(2_000), "r")
+    file.done("t", time_to_first_token_ms=78)
+    assert [("compaction", None), ("generation", None)] == [
+        (row.kind, row.ttft_ms) for row in rows(file)
+    ]
+
+
+def test_a_turn_that_ended_with_an_error_of_the_request_is_a_row_of_it():
+    file = Rollout().context().started("t").sent().answered()
+    file.event("token_count", info=None).answered()
+    file.done("t", time_to_first_token_ms=51, error={"message": "x", "codex_error_info": "other"})
+    (row,) = rows(file)
+    assert ("error", "other", "missing", 51.0, "t", "gpt-5.5", None) == (
+        row.status, row.error_code, row.usage_state, row.ttft_ms, row.turn_group, row.model,
+        row.input_tokens,
+    )  # fmt: skip
+    assert (MS + 2_000, MS + 7_000) == (row.started_at, row.ended_at)
+
+
+@pytest.mark.parametrize(
+    ("info", "expected"),
+    [
+        ("usage_limit_exceeded", ("rate_limited", "usage_limit_exceeded", None)),
+        (
+            {"http_connection_failed": {"http_status_code": 429}},
+            ("rate_limited", "http_connection_failed", 429),
+        ),
+        (
+            {"response_stream_disconnected": {"http_status_code": None}},
+            ("error", "response_stream_disconnected", None),
+        ),
+        ("sandbox_error", None),
+        (None, None),
+    ],
+)
+def test_an_error_is_a_request_only_where_one_is_known_to_have_been_sent(info, expected):
+    file = Rollout().started("t").sent()
+    file.event("error", message="x", codex_error_info=info).done("t")
+    found = [(row.status, row.error_code, row.http_status) for row in rows(file)]
+    assert found == ([] if expected is None else [expected])
+
+
+def test_a_turn_that_was_aborted_while_it_was_answered_is_a_row():
+    file = recorded("t").sent().answered().event("turn_aborted", turn_id="t", reason="interrupted")
+    assert ["completed"] * 3 + ["client_closed"] == [row.status for row in rows(file)]
+    quiet = recorded("t").sent().event("turn_aborted", turn_id="t", reason="interrupted")
+    assert ["completed"] * 3 == [row.status for row in rows(quiet)]
+
+
+def test_items_that_older_files_write_after_their_count_are_no_request():
+    file = Rollout().started("t").sent().counted(usage(5_000)).sent().answered()
+    file.event("turn_aborted", turn_id="t", reason="interrupted")
+    assert ["completed"] == [row.status for row in rows(file)]
+
+
+def test_an_answer_without_usage_is_a_request_of_unknown_usage():
+    file = Rollout().started("t").sent().answered().done("t")
+    (row,) = rows(file)
+    assert ("completed", "missing", None) == (row.status, row.usage_state, row.input_tokens)
+
+
+def test_model_effort_and_tier_are_those_that_hold_when_the_request_is_made():
+    file = Rollout().context("one").sent().counted(usage(5_000))
+    file.line(
+        "turn_context",
+        {"model": "two", "collaboration_mode": {"settings": {"reasoning_effort": "low"}}},
+    )
+    file.event(
+        "thread_settings_applied",
+        thread_settings={"model": "three", "service_tier": "flex", "reasoning_effort": "xhigh"},
+    )
+    file.sent().counted(usage(5_001)).line("turn_context", {"model": None})
+    file.sent().counted(usage(5_002))
+    assert [("one", "high", None), ("three", "xhigh", "flex"), ("three", None, "flex")] == [
+        (row.model, row.reasoning_effort, row.service_tier) for row in rows(file)
+    ]
+
+
+def test_rows_of_an_endless_turn_do_not_all_wait_for_its_end(monkeypatch):
+    monkeypatch.setattr("app.importers.codex_rows._HELD", 2)
+    file = Rollout().started("t")
+    for number in range(5):
+        file.sent().recorded(usage(2_000 + number), f"r{number}")
+    file.done("t", time_to_first_token_ms=9)
+    assert [(2_000 + n, None) for n in range(5)] == [
+        (row.input_tokens, row.ttft_ms) for row in rows(file)
+    ]
+
+
+# Forks
+
+
+def parent():
+    file = Rollout()
+    for given in (5_000, 5_200, 5_400, 5_600):
+        file.sent().counted(usage(given))
+    return file
+
+
+def fork(copies, *own, at=60.0, **meta):
+    """A child whose copied counts have the time of the fork."""
+    file = Rollout(**{"name": "child", "forked_from_id": THREAD, **meta})
+    file.meta(THREAD)
+    for line in parent().lines[1:][: 2 * copies]:
+        found = json.loads(line)
+        file.line(found["type"], found["payload"], at)
+    file.total = vectors_total(copies)
+    for given in own:
+        file.sent().counted(usage(given))
+    return file
+
+
+def vectors_total(copies):
+    return added({}, *(usage(given) for given in (5_000, 5_200, 5_400, 5_600)[:copies]))
+
+
+def history():
+    return known(**{THREAD: vectors(lines_of(parent().data))})
+
+
+def test_a_fork_counts_what_came_after_it():
+    file = fork(4, 6_000, 6_100)
+    assert [6_000, 6_100] == inputs(rows(file, parents=history()))
+    assert 4 == len([why for why in skipped(file, parents=history()) if COPIED in why])
+
+
+def test_a_fork_of_the_middle_and_a_parent_that_went_on():
+    assert [7_000] == inputs(rows(fork(2, 7_000), parents=history()))
+
+
+def test_an_agent_with_its_parents_meta_and_no_history_counts_all():
+    """CASES 90 b."""
+    assert [6_000, 6_100] == inputs(rows(fork(0, 6_000, 6_100), parents=history()))
+
+
+def test_one_original_and_two_forks_without_totals_are_seven_requests():
+    def lines(name, sizes, **meta):
+        file = Rollout(name, **meta)
+        for size in sizes:
+            file.counted(usage(size), total=None, at=60)
+        return file
+
+    one = lines("one", [1, 2, 3, 4])
+    parents = known(one=vectors(lines_of(one.data)))
+    forks = [
+        lines("two", [1, 2, 3, 4, 5, 6], forked_from_id="one"),
+        lines("three", [1, 2, 9], forked_from_id="one"),
+    ]
+    assert 13 == len(one.lines[1:]) + sum(len(file.lines[1:]) for file in forks)
+    found = [inputs(rows(file, parents=parents)) for file in (one, *forks)]
+    assert [[1, 2, 3, 4], [5, 6], [9]] == found
+
+
+def test_without_its_parent_the_boundary_of_a_fork_is_unverified_and_nothing_is_counted():
+    file = fork(2, 6_000)
+    assert [] == rows(file)
+    assert 3 == len([why for why in skipped(file) if UNVERIFIED in why])
+
+
+def test_a_fork_whose_turns_tell_when_they_began_needs_no_parent():
+    child = thread(7, at=100)
+    file = Rollout(child, forked_from_id=THREAD).meta(THREAD).started(thread(2, at=50))
+    file.sent().counted(usage(5_000)).done(thread(2, at=50), time_to_first_token_ms=3)
+    file.started(thread(3, at=101)).sent().counted(usage(6_000)).done(time_to_first_token_ms=4)
+    assert [(6_000, 4.0)] == [(row.input_tokens, row.ttft_ms) for row in rows(file)]
+
+
+def test_a_fork_with_records_knows_its_own():
+    file = Rollout("child", forked_from_id=THREAD).meta(THREAD)
+    file.recorded(usage(5_000), "resp_1", thread_id=THREAD)
+    file.line("compacted", {"compaction_response_id": "resp_1"})
+    file.recorded(usage(5_200), "resp_2", thread_id=THREAD)
+    file.sent().recorded(usage(6_000), "resp_3")
+    file.sent().recorded(usage(6_100), "resp_4")
+    assert [("resp_3", 1, 1, None), ("resp_4", 1, 2, None)] == [
+        (row.response_id, row.epoch, row.epoch_turn, row.epoch_reset_reason) for row in rows(file)
+    ]
+    assert 2 == len(skipped(file))
+
+
+def test_a_sub_agent_that_opens_with_its_parents_history_counts_its_own():
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}
+    file = fork(1, 6_000, 6_100, forked_from_id=None, source=spawned)
+    assert [6_000, 6_100] == inputs(rows(file, parents=history()))
+    assert {("child", THREAD)} == {
+        (row.session, row.root_session) for row in rows(file, parents=history())
+    }
+
+
+# Files
+
+
+def test_what_a_file_is_called_does_not_make_its_rows():
+    one = rows(recorded(), name=f"rollout-2026-11-01T10-00-00-{THREAD}.jsonl")
+    assert one == rows(recorded(), name="x") == rows(recorded())
+
+
+def test_a_file_whose_beginning_is_lost_is_of_the_session_that_its_name_tells():
+    name = f"rollout-2026-11-01T10-00-00-{THREAD}.jsonl.zst"
+    file = parent()
+    whole = rows(file)
+    file.lines[0] = file.lines[0][:-9]
+    found = rows(file, name=name)
+    assert [row.turn_id for row in whole] == [row.turn_id for row in found]
+    assert {(THREAD, THREAD, "unknown")} == {
+        (row.session, row.root_session, row.upstream) for row in found
+    }
+    assert [] == rows(file)
+    assert "line 3: is of a session that the file does not name" in skipped(file)
+
+
+def test_a_lost_beginning_does_not_make_a_fork_its_own_parent():
+    file = fork(4, 6_000, name=thread(5))
+    file.lines[0] = b"{"
+    name = f"rollout-2026-11-01T10-00-00-{thread(5)}.jsonl"
+    assert [thread(5)] == [row.session for row in rows(file, name=name, parents=history())]
+
+
+def test_the_name_of_a_file_tells_its_session():
+    assert THREAD == session_of(f"rollout-2026-11-01T10-00-00-{THREAD.upper()}.jsonl")
+    assert THREAD == session_of(f"rollout-2026-11-01T10-00-00-{THREAD}_{thread(2)}.jsonl.zst")
+    assert session_of("history.jsonl") is session_of("rollout-x.jsonl") is None
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [b'{"id":"s","timestamp":"2025-06-01T10:00:00Z","instructions":null}',
+         b'{"record_type":"state"}', b'{"type":"message","role":"user","content":[]}',
+         b'{"type":"reasoning"}'],
+        Rollout().sent().answered().lines,
+    ],
+)  # fmt: skip
+def test_a_session_without_usage_is_told_and_costs_nothing_that_is_known(lines):
+    assert [Remark(NO_USAGE)] == items(b"\n".join(lines) + b"\n")
+
+
+def test_a_line_that_is_torn_junk_or_unknown_costs_itself_alone():
+    file = parent()
+    lines = file.lines
+    lines[3:3] = [b"junk", b"\x00" * 9, b"", b'{"timestamp":"t","type":"new","payload":{}}']
+    lines[-1] = lines[-1][:-20]
+    found = items(b"\n".join(lines))
+    assert [5_000, 5_200, 5_400] == inputs(rows(b"\n".join(lines)))
+    assert [
+        "line 4: is not one JSON object",
+        "line 5: holds nothing but NUL bytes",
+        "line 7: is of a type that this version does not know",
+        "line 13: ends within its record",
+    ] == [str(item) for item in found if not hasattr(item, "turn_id")]
+
+
+def test_the_rest_of_a_torn_line_is_read():
+    file = parent()
+    torn = [*file.lines[:3], file.lines[3][:40] + file.lines[4], *file.lines[5:]]
+    assert rows(file)[1].turn_id == rows(b"\n".join(torn) + b"\n")[1].turn_id
+    assert ["line 4: is torn: another record begins in it"] == skipped(b"\n".join(torn) + b"\n")
+
+
+def test_a_time_that_is_none_is_told():
+    file = Rollout()
+    file.raw(Rollout().counted(usage(5_000)).lines[1].replace(b"2026-", b"x"))
+    assert (["line 2: has no time that can be read"], []) == (skipped(file), rows(file))
+
+
+def test_times_are_utc_and_those_of_the_lines():
+    (row,) = rows(Rollout().counted(usage(2_000), at=5))
+    moment = datetime.fromtimestamp(row.ended_at / 1_000, UTC)
+    assert "2026-11-01T10:00:05+00:00" == moment.isoformat()
+
+
+def test_a_shorter_copy_of_a_file_makes_the_rows_of_the_longer_one_that_it_has():
+    file = recorded("t").done("t", time_to_first_token_ms=5)
+    whole = {row.turn_id: row for row in rows(file)}
+    for length in range(0, len(file.data), 97):
+        for row in rows(file.data[:length]):
+            assert row == replace(whole[row.turn_id], ttft_ms=row.ttft_ms)
+
+
+def test_reading_needs_nothing_around_it():
+    assert inputs(rows(parent())) == inputs(list(read(lines_of(parent().data))))
