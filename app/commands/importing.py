@@ -35,11 +35,12 @@ def command(
     config: str | None,
     **flags: Any,
 ) -> None:
-    """Take in files that were exported before, or folders of them.
+    """Take in logs of other tools, files that were exported before, or folders of them.
 
-    CSV and JSON Lines of Warmline, plain or compressed (gzip, zstd). The format is told by what is
-    in a file. What is there already is left alone: importing twice adds nothing, and an import
-    that was interrupted goes on when it is run again. docs/formats.md has the rest.
+    Sessions of Codex, Claude Code, pi and LingTai, a neutral NDJSON or CSV that any log can be made
+    into, and Warmline's own exports; plain or compressed (gzip, zstd). The format is told by what
+    is in a file. Importing twice adds nothing, and an import that was interrupted goes on when it
+    is run again. docs/formats.md has the rest.
     """
     if (bool(paths), listing, undo is not None).count(True) != 1 or (purged and not paths):
         raise click.UsageError("Give files or folders, or --list, or --undo ID.")
