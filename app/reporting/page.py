@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
 from app.analysis.verdict_words import GRADES, WORDS
-from app.charts.chart import Chart, percent
+from app.charts.chart import Chart, count, percent
 from app.charts.registry import CHARTS
 from app.ledger.filters import Filter
 from app.ledger.rows import iso
@@ -47,7 +47,8 @@ def page(engine: Engine, view: Filter, figures: Figures, *, now: int) -> str:
         .get_template("report.html")
         .render(
             figures=figures,
-            charts=[(CHARTS[slug], chart) for slug, chart in charts.items()],
+            charts=[(CHARTS[slug], chart) for slug, chart in charts.items() if not chart.empty],
+            nothing=[(CHARTS[slug], chart) for slug, chart in charts.items() if chart.empty],
             payloads=_json(
                 {slug: chart.as_dict() | {"slug": slug} for slug, chart in charts.items()}
             ),
@@ -81,6 +82,7 @@ def _templates() -> Environment:
     )
     made.filters |= {
         "number": number,
+        "counted": lambda value, word: grouped(count(value, word)),
         "percent": lambda rate: "–" if rate is None else percent(rate).replace(" ", _THIN),
         "ms": milliseconds,
         "moment": lambda at, zone: moment(iso(at), zone),

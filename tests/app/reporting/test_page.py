@@ -82,16 +82,29 @@ def test_charts_hold_the_time_that_there_are_turns_of(paged):
 
 def test_what_no_log_tells_is_said_to_be_not_recorded(paged):
     said = markup(paged(unknown_usage(**SILENT)))
-    assert "Not recorded: these logs do not tell how a request was sent." in said
+    assert "Not recorded: nothing here tells how a request was sent." in said
     assert said.count("modes not recorded") == 2
     assert "usage not recorded" in said
     assert "0\u202f%" not in said
 
 
+def test_charts_of_nothing_are_named_and_take_no_room(paged):
+    said = markup(paged(unknown_usage(**SILENT)))
+    assert ["modes"] == re.findall(r"data-slug=\"([\w-]+)\"", said)
+    named = re.findall(r"<dt>([^<]*)</dt>\s*<dd class=\"muted\">", said)
+    assert [entry.title for entry in CHARTS.values() if entry.slug != "modes"] == named
+
+
 def test_an_empty_ledger_has_a_page_too(paged):
     said = markup(paged())
-    assert said.count("Nothing to draw.") == len(CHARTS)
+    assert len(CHARTS) == said.count('<dd class="muted">')
     assert "no turn here is judged" in said
+
+
+def test_one_is_one(paged):
+    said = markup(paged(judged("hit", "proven", 0, 9), read=Read(1, ("csv",), 1, {"x": 1})))
+    for words in ("1 file (csv)", "1 request of 1 session,", "1 record skipped", "1 file of other"):
+        assert words in said
 
 
 def test_names_of_logs_are_text_and_never_markup(paged):
