@@ -93,3 +93,5 @@ class Importer:
     read: Read
     read_around: ReadAround | None = None
     """Used in place of ``read`` where the format has it."""
+    beside: tuple[str, ...] = ()
+    """Names of the files of the same folder that it reads too."""

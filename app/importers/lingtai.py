@@ -274,4 +274,4 @@ def _host(endpoint: Any) -> str | None:
         return None
 
 
-LINGTAI = Importer(NAME, "LingTai's token ledger", recognizes, read, read_around)
+LINGTAI = Importer(NAME, "LingTai's token ledger", recognizes, read, read_around, (EVENTS,))

@@ -138,6 +138,7 @@ Readable = tuple[FileReport, Importer, Path]
 def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
     report = Report(None, [])
     readable: list[Readable] = []
+    strange: list[Path] = []
     for file in files:
         told = FileReport(file.path.name)
         try:
@@ -145,13 +146,15 @@ def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
                 importer = detect(_head(opened.file))
         except (NotReadable, OSError) as error:
             if file.found and isinstance(error, NotReadable):
-                report.ignored += 1
+                strange.append(file.path)
                 continue
             told.failure = _sentence(error)
         else:
             told.format = importer.name
             readable.append((told, importer, file.path))
         report.files.append(told)
+    beside = {path.parent / name for _, importer, path in readable for name in importer.beside}
+    report.ignored = sum(path not in beside for path in strange)
     return report, readable
 
 

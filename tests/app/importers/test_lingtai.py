@@ -282,13 +282,15 @@ def test_a_row_is_the_same_whatever_was_before_it_in_the_file():
 
 
 def test_an_import_of_a_folder_opens_the_events_beside_the_ledger(engine, tmp_path):
-    logs = tmp_path / "agent" / "logs"
+    folder = tmp_path / "agents"
+    logs = folder / "a" / "logs"
     logs.mkdir(parents=True)
     (logs / "token_ledger.jsonl").write_bytes(jsonl(record(5)))
-    (logs / "events.jsonl").write_bytes(
-        jsonl({"type": "llm_response", "api_call_id": "api_5", "provider_wait_ms": 700})
-    )
-    report = imported(engine, tmp_path)
+    events = jsonl({"type": "llm_response", "api_call_id": "api_5", "provider_wait_ms": 700})
+    (logs / "events.jsonl").write_bytes(events)
+    (folder / "events.jsonl").write_bytes(events)
+    report = imported(engine, folder)
+    assert 1 == report.ignored, "the one with no ledger beside it"
     assert [700.0] == [row.duration_ms for row in stored(engine)]
     assert ["lingtai"] == [file.format for file in report.files]
     assert [] == report.files[0].remarks
