@@ -104,6 +104,16 @@ class Rollout:
         return b"".join(line + b"\n" for line in self.lines)
 
 
+def recorded(turn: str | None = None, **meta: Any) -> Rollout:
+    """Three responses, each told of twice, as Codex does since it writes records."""
+    file = Rollout(cli_version="0.171.0", session_id=THREAD, **meta).started(turn)
+    for number, (given, cached) in enumerate(((9_000, 0), (9_500, 8_960), (9_900, 9_472)), 1):
+        file.sent().answered().recorded(usage(given, cached), f"resp_{number}", turn_id=turn)
+        file.counted(usage(given, cached), total=file.total)
+        file.counted(usage(given, cached), total=file.total)
+    return file
+
+
 def items(
     data: bytes | Rollout, name: str = "", parents: Parents = lambda _session: None
 ) -> list[TurnRow | Skipped | Remark]:
