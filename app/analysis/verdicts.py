@@ -94,7 +94,16 @@ class Judged:
 
 _ANOTHER_ACCOUNT = "codex_account_switch"
 """A reset after which another account, which has its own cache, reads the history as it is."""
-_NO_REWRITE = frozenset({"turn_count", "connection_age", "manual", _ANOTHER_ACCOUNT})
+_NO_REWRITE = frozenset(
+    {
+        "turn_count",
+        "connection_age",
+        "manual",
+        "codex_token_refresh",
+        "provider_recovery_terminal",
+        _ANOTHER_ACCOUNT,
+    }
+)
 """Resets that leave the history as it is; all other words are of one that was rewritten."""
 STARTS = frozenset({Verdict.COLD_START, Verdict.SHARED_PREFIX})
 _WAITING = frozenset(

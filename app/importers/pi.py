@@ -31,6 +31,7 @@ _STATUSES = {
 }
 _FAILED = frozenset({Status.ERROR, Status.CLIENT_CLOSED})
 _FILE_NAME = re.compile(r"_([^_/\\]+)\.jsonl$")
+_PATH = re.compile(r"[/\\]|\.jsonl$")
 _FIGURES = ("input", "output", "cacheRead", "cacheWrite")
 
 
@@ -80,8 +81,7 @@ class _Session:
         if kind == "session":
             self._name = text(entry.get("id"))
             self._begun_at = milliseconds(entry.get("timestamp")) or 0
-            found = _FILE_NAME.search(text(entry.get("parentSession")) or "")
-            self._copied_from = found and found[1]
+            self._copied_from = _parent(text(entry.get("parentSession")))
             return None
         before = self._before(entry)
         after, item = before, None
@@ -202,6 +202,14 @@ class _Session:
             chain=chain_of(NAME, session),
             **known,
         )
+
+
+def _parent(told: str | None) -> str | None:
+    """The id of the session that a fork was made of: told by itself, or in the name of its file."""
+    if told is None:
+        return None
+    found = _FILE_NAME.search(told)
+    return found[1] if found else None if _PATH.search(told) else told
 
 
 def _usage(told: dict[str, Any]) -> Usage:

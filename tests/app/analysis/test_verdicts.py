@@ -162,7 +162,10 @@ def test_a_rewritten_history_is_told_and_never_billed():
     assert Judged(Verdict.HISTORY_REWRITE, Grade.LIKELY, None) == of_last(half)
 
 
-@pytest.mark.parametrize("word", ["turn_count", "connection_age", "manual"])
+@pytest.mark.parametrize(
+    "word",
+    ["turn_count", "connection_age", "manual", "codex_token_refresh", "provider_recovery_terminal"],
+)
 def test_a_reset_that_leaves_the_history_alone_is_no_rewrite(word):
     assert Verdict.HISTORY_REWRITE != of_last(lost(epoch_reset_reason=word)).verdict
 

@@ -194,6 +194,21 @@ def test_what_a_forked_session_has_copied_is_the_other_sessions():
     assert own.chain != copied.chain
 
 
+@pytest.mark.parametrize(
+    ("told", "session"),
+    [
+        ("s1", "s1"),
+        ("C:\\secret\\2027_s1.jsonl", "s1"),
+        ("/secret/another.jsonl", "s2"),
+        (None, "s2"),
+    ],
+)
+def test_a_fork_names_its_parent_by_id_or_by_file(told, session):
+    fork = HEADER | {"id": "s2", "timestamp": at(60), "parentSession": told}
+    (copied,) = of(answer(5, None), header=fork)
+    assert session == copied.session
+
+
 def test_an_answer_without_a_time_is_told_and_other_entries_are_nothing():
     broken = answer(1, None) | {"timestamp": 5}
     (skipped,) = of(broken, entry("custom", 2, 1), entry("of_2030", 3, 2))
