@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from app.analysis.verdicts import judge
 from app.importers.importer import Around, Remark, Skipped
 from app.importers.lingtai import LINGTAI, read, read_around
 from app.ledger.rows import TurnRow
@@ -301,6 +302,30 @@ def test_what_is_read_while_it_is_written_changes_nothing_when_it_is_read_again(
     reset = {"codex_ws_delta_reason": "epoch_reset"}
     data = jsonl(old, old, record(1), record(2, **reset), record(3, source="daemon", run_id="r"))
     assert [] == differing(read, data)
+
+
+def test_what_the_tool_found_over_rest_is_what_the_verdicts_are_made_of():
+    def rest(second: int, tokens: int, cached: int, reason: str = "ok", **changes: Any) -> Any:
+        word = "rest_incremental" if reason == "ok" else "rest_full"
+        told = {"codex_request_mode": word, "codex_ws_delta_reason": reason}
+        return record(second, **REST, **told, input=tokens, cached=cached, **changes)
+
+    found = rows(
+        rest(0, 20_000, 0, "no_baseline"),
+        rest(10, 21_000, 19_968),
+        rest(20, 22_000, 0),
+        rest(30, 23_000, 21_888),
+        rest(40, 24_000, 5_000, "prefix_mismatch"),
+        rest(50, 25_000, 23_936),
+        rest(60, 20_000, 2_000, "epoch_reset", codex_ws_epoch_reset_reason="summarize_delayed"),
+    )
+    judged = judge(found)
+    assert [
+        ("cold_start", "proven"), ("hit", "proven"), ("one_off_full", "proven"), ("hit", "proven"),
+        ("prefix_changed", "proven"), ("hit", "proven"), ("history_rewrite", "proven"),
+    ] == [
+        (judged[row.turn_id].verdict, judged[row.turn_id].grade) for row in found
+    ]  # fmt: skip
 
 
 @settings(max_examples=60)
