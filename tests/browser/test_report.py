@@ -21,6 +21,8 @@ from tests.support.rows import make_row
 
 pytestmark = pytest.mark.browser
 END = to_ms(START)
+CUT_OFF = """() => [...document.querySelectorAll(".listed :is(th, td), .figure dd")]
+  .filter((cell) => cell.scrollWidth > cell.clientWidth + 1).map((cell) => cell.textContent)"""
 
 
 @pytest.fixture(scope="module")
@@ -64,6 +66,7 @@ def test_the_page_draws_all_its_charts_and_asks_nobody(open_page, address, width
     assert [] == opened(page, address)
     assert 7 == page.locator("figure[data-slug]:has(.main-svg)").count()
     assert width == page.evaluate("document.documentElement.scrollWidth")
+    assert [] == page.evaluate(CUT_OFF)
     tick = page.locator("figure[data-slug=modes] .xtick text").first
     before = tick.evaluate("node => getComputedStyle(node).fill")
     page.emulate_media(color_scheme="light" if theme == "dark" else "dark")
