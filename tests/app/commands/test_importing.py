@@ -95,10 +95,10 @@ def verdicts() -> dict[str, str]:
 
 
 def test_a_file_that_is_no_use_is_told_and_fails(tmp_path: Path):
-    (tmp_path / "x").write_text('{"ts":"t","input":3,"output":4}\n')
+    (tmp_path / "x").write_text('{"request_id":"r","spend":4}\n')
     result = command("x")
     assert 1 == result.exit_code
-    assert "x: It looks like a token ledger of LingTai" in result.output
+    assert "x: It looks like spend logs of LiteLLM" in result.output
     assert "There was nothing to import." in result.output
     assert "There is no file nowhere." in command("nowhere").output
 
