@@ -31,7 +31,8 @@ from app.importers.lines import Line
 from app.ledger.rows import TurnRow
 from engine.model import Status, Usage
 
-_NAME = re.compile(r"rollout-.*?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
+_ID = r"([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})"
+_NAME = re.compile(rf"rollout-.*?{_ID}(?:_{_ID})?", re.IGNORECASE)
 NO_TIME = "has no time that can be read"
 NO_SESSION = "is of a session that the file does not name"
 NO_USAGE = "Codex wrote down no usage in this session: how many requests it made is unknown."
@@ -40,8 +41,14 @@ RECORD_REPEATED = "repeats a record that was there before"
 
 def session_of(name: str) -> str | None:
     """The session that a file's name tells."""
+    return next(iter(_names(name)), None)
+
+
+def _names(name: str) -> list[str]:
+    """The ids in a file's name: of two the first is the session's, the other one of a file that
+    took the place of a session's earlier one."""
     found = _NAME.match(name)
-    return found[1].lower() if found else None
+    return [part.lower() for part in found.groups() if part] if found else []
 
 
 def read(lines: Iterable[Line], around: Around | None = None) -> Iterator[Item]:
@@ -77,7 +84,9 @@ _TURN_ENDS = frozenset({"task_complete", "turn_complete", "turn_aborted"})
 
 class _File:
     def __init__(self, around: Around) -> None:
-        self._named = session_of(around.name)
+        names = _names(around.name)
+        self._named = next(iter(names), None)
+        self._both = names if len(names) > 1 else []
         self._session: Session | None = None
         self._descent = Descent(around.parents)
         self._counter = Counter()
@@ -166,8 +175,17 @@ class _File:
                     self._descent.came_from(forked, copies=True)
                 if parent is not None:
                     self._descent.came_from(parent, copies=False)
+        elif name == self._session.name:
+            self._session.client_of(payload)
         if name != self._session.name:
             self._descent.came_from(name, copies=True)
+
+    def _rename(self, name: str) -> None:
+        """A record names another one of the file's two ids: its session goes by that name."""
+        session = self._known()
+        if name != session.name:
+            session.rename(name)
+            self._descent.session = name
 
     # Turns
 
@@ -253,6 +271,8 @@ class _File:
         thread, response = text(payload.get("thread_id")), text(payload.get("response_id"))
         if self._session is None or not self._session.name:
             self._known(thread)
+        if thread in self._both:
+            self._rename(thread)
         self._turn.used = self._told = True
         if not self._records:
             self._records = True

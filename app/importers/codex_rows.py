@@ -48,10 +48,17 @@ class Session:
     _chain: str | None = None
 
     def meta(self, payload: dict[str, Any]) -> None:
-        self.client = text(payload.get("originator"))
-        self.version = text(payload.get("cli_version"))
+        self.client_of(payload)
         self.upstream = text(payload.get("model_provider"))
         self.root = text(payload.get("session_id")) or parent_of(payload) or self.name
+
+    def client_of(self, payload: dict[str, Any]) -> None:
+        """Another version may take a session up again."""
+        self.client = text(payload.get("originator")) or self.client
+        self.version = text(payload.get("cli_version")) or self.version
+
+    def rename(self, name: str) -> None:
+        self.name, self._chain = name, None
 
     def context(self, payload: dict[str, Any]) -> None:
         """Of a ``turn_context`` line: all of it holds from here on."""

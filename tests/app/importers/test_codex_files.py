@@ -5,12 +5,13 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
 
 from app.importers.codex import NO_USAGE, read, session_of, vectors
 from app.importers.codex_forks import Whose
 from app.importers.importer import Remark
 from tests.support.grown import differing
-from tests.support.importing import lines_of
+from tests.support.importing import lines_of, torn
 from tests.support.rollouts import (
     THREAD,
     Rollout,
@@ -33,8 +34,8 @@ COPIED, UNVERIFIED = Whose.COPIED.value, Whose.UNVERIFIED.value
 
 def parent():
     file = Rollout()
-    for given in (5_000, 5_200, 5_400, 5_600):
-        file.sent().counted(usage(given))
+    for size in (5_000, 5_200, 5_400, 5_600):
+        file.sent().counted(usage(size))
     return file
 
 
@@ -46,13 +47,13 @@ def fork(copies, *own, at=60.0, **meta):
         found = json.loads(line)
         file.line(found["type"], found["payload"], at)
     file.total = vectors_total(copies)
-    for given in own:
-        file.sent().counted(usage(given))
+    for size in own:
+        file.sent().counted(usage(size))
     return file
 
 
 def vectors_total(copies):
-    return added({}, *(usage(given) for given in (5_000, 5_200, 5_400, 5_600)[:copies]))
+    return added({}, *(usage(size) for size in (5_000, 5_200, 5_400, 5_600)[:copies]))
 
 
 def history():
@@ -163,6 +164,26 @@ def test_the_name_of_a_file_tells_its_session():
     assert session_of("history.jsonl") is session_of("rollout-x.jsonl") is None
 
 
+def test_a_file_that_took_the_place_of_its_sessions_earlier_one_makes_the_same_rows():
+    """After going back to an earlier turn: the same thread, and a copy of what came before."""
+    earlier = recorded()
+    later = Rollout(thread(9), forked_from_id=THREAD, session_id=THREAD)
+    later.raw(*earlier.lines[1:])
+    later.total = earlier.total
+    later.sent().recorded(usage(4_000), "resp_4", thread_id=THREAD)
+    name = f"rollout-2026-11-01T10-00-00-{THREAD}_{thread(9)}.jsonl"
+    found = rows(later, name=name)
+    assert ["resp_1", "resp_2", "resp_3", "resp_4"] == [row.response_id for row in found]
+    assert [row.turn_id for row in rows(earlier)] == [row.turn_id for row in found[:3]]
+    assert {THREAD} == {row.session for row in found}
+
+
+def test_another_version_may_take_a_session_up_again():
+    file = Rollout().counted(usage(5_000)).meta(THREAD, cli_version="0.100.0")
+    file.counted(usage(6_000))
+    assert ["0.99.0", "0.100.0"] == [row.client_version for row in rows(file)]
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -196,6 +217,18 @@ def test_the_rest_of_a_torn_line_is_read():
     torn = [*file.lines[:3], file.lines[3][:40] + file.lines[4], *file.lines[5:]]
     assert rows(file)[1].turn_id == rows(b"\n".join(torn) + b"\n")[1].turn_id
     assert ["line 4: is torn: another record begins in it"] == skipped(b"\n".join(torn) + b"\n")
+
+
+@given(torn(recorded("t").done("t", time_to_first_token_ms=5).data))
+def test_whatever_became_of_a_file_its_good_lines_are_read(data):
+    """A record whose line is whole makes its row, unless its session or its time is lost."""
+    wanted = {row.response_id: row.turn_id for row in rows(recorded("t"))}
+    first, *others = recorded("t").lines
+    found = {row.turn_id for row in rows(data, name=f"rollout-x-{THREAD}.jsonl")}
+    left = set(data.split(b"\n")) if data.startswith(first) else set()
+    for line in left.intersection(others):
+        if b"token_usage_record" in line:
+            assert wanted[json.loads(line)["payload"]["response_id"]] in found
 
 
 def test_a_time_that_is_none_is_told():

@@ -1,3 +1,6 @@
+from hypothesis import given
+from hypothesis import strategies as st
+
 from app.importers.codex_forks import Descent, Whose, made_at
 from tests.support.rollouts import BEGAN, THREAD, thread
 
@@ -77,3 +80,14 @@ def test_the_parent_is_the_one_whose_history_is_copied():
     found.came_from("root", copies=False)
     found.came_from("elder", copies=True)
     assert "CO" == whose(found, A, B)
+
+
+@given(st.data())
+def test_a_copy_of_any_part_of_a_history_is_told_from_what_came_after(data):
+    length = data.draw(st.integers(1, 12))
+    history = [(n, n * 7) for n in range(length)]
+    start = data.draw(st.integers(0, length))
+    copied = history[start : data.draw(st.integers(start, length))]
+    own = [(100 + n, 1) for n in range(data.draw(st.integers(0, 5)))]
+    found = child({"parent": history}.get)
+    assert "C" * len(copied) + "O" * len(own) == whose(found, *copied, *own)
