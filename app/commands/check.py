@@ -27,15 +27,21 @@ _RATE = click.FloatRange(0, 1)
 @with_filter
 @click.option(
     "--max-mismatch-rate",
+    metavar="RATE",
     type=_RATE,
     default=0.05,
     help="Of turns that could have been continued. [0.05, where modes are recorded]",
 )
 @click.option(
-    "--max-missed-rate", type=_RATE, default=0.10, help="Of tokens to be read again. [0.1]"
+    "--max-missed-rate",
+    metavar="RATE",
+    type=_RATE,
+    default=0.10,
+    help="Of tokens to be read again. [0.1]",
 )
 @click.option(
     "--min-requests",
+    metavar="N",
     type=click.IntRange(1),
     default=50,
     help="Generation turns that there must be. [50]",

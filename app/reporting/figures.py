@@ -76,6 +76,11 @@ class Figures:
     """The worst, most missed tokens first."""
 
     @property
+    def only_sums(self) -> int:
+        """Requests whose rows were deleted as too old: they are in the sums, and in no verdict."""
+        return max(0, self.summary.total - self.rows)
+
+    @property
     def missed(self) -> int:
         """Tokens that could have been read again and were not."""
         return sum(one.missed for one in self.verdicts if one.verdict in LOSSES)
@@ -148,6 +153,7 @@ def as_dict(figures: Figures) -> Json:
         "range": {"from": _iso(figures.first_at), "to": _iso(figures.last_at)},
         "turns": {
             "total": summary.total,
+            "only_sums": figures.only_sums,
             "generation": continuity.generation,
             "sessions": summary.sessions,
             "by_kind": dict(summary.by_kind),

@@ -54,6 +54,9 @@ def _head(figures: Figures, zone: ZoneInfo, style: Style) -> list[str]:
     if figures.first_at is not None and figures.last_at is not None:
         name = "UTC" if str(zone) == "UTC" else printable(str(zone))
         lines.append(f"{_at(figures.first_at, zone)} to {_at(figures.last_at, zone)}, {name}")
+    if figures.only_sums:
+        older = count(figures.only_sums, "older request")
+        lines.append(f"Of {older} only sums are kept: they are in no verdict.")
     return [*lines, *_trouble(read, style)]
 
 

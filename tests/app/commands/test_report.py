@@ -56,6 +56,28 @@ def test_without_a_path_the_ledger_of_the_settings_is_told():
     assert "There is no ledger" in run("report", "--database", "none.sqlite3").output
 
 
+def test_files_are_told_as_the_ledger_that_they_are_imported_into():
+    """Other tools' logs too: only the hashes differ, which are made with the ledger's key."""
+    Path("logs").mkdir()
+    turns = [
+        '{"t":%d,"chain":"c","model":"m","input":%d,"cached":%d}'
+        % (PAST // 1_000 + at * 60, *usage)
+        for at, usage in enumerate([(9_000, 0), (12_000, 2_048), (15_000, 0), (18_000, 14_976)])
+    ]
+    Path("logs/other.ndjson").write_text("\n".join(turns) + "\n")
+    Path("logs/own.csv").write_bytes(as_csv(some_turns(started_at=PAST)))
+    named = ("--database", "ledger.sqlite3", "--key-file", "ledger.key")
+    from_files = json.loads(run("report", "logs", "--json").stdout)
+    assert 0 == run("import", "logs", *named).exit_code
+    from_ledger = json.loads(run("report", "--json", *named).stdout)
+    assert 3 == len(from_files["worst_sessions"])
+    for told in (from_files, from_ledger):
+        del told["read"]
+        for session in told["worst_sessions"]:
+            del session["session_key"]
+    assert from_files == from_ledger
+
+
 def test_the_values_are_those_of_the_filter(log):
     told = json.loads(run("report", log, "--json", "--where", "session=session-b").stdout)
     assert (2, 8_000) == (told["turns"]["total"], told["cache"]["missed_tokens"])

@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -99,6 +100,13 @@ def test_an_empty_ledger_has_a_page_too(paged):
     said = markup(paged())
     assert len(CHARTS) == said.count('<dd class="muted">')
     assert "no turn here is judged" in said
+
+
+def test_requests_without_a_row_are_told(holding):
+    engine, view = holding(some_turns()), everything()
+    found = replace(gather(engine, view), rows=7)
+    said = markup(page(engine, view, found, now=NOW))
+    assert "Of 1 older request only sums are kept" in said
 
 
 def test_one_is_one(paged):

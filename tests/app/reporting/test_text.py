@@ -39,6 +39,11 @@ def test_a_ledger_is_called_one(figures):
     assert "Warmline report: the ledger, 8 requests of 2 sessions" == text(figures, UTC)[0]
 
 
+def test_requests_without_a_row_are_told(figures):
+    head = text(replace(figures, rows=6), UTC)
+    assert "Of 2 older requests only sums are kept: they are in no verdict." == head[2]
+
+
 def test_the_figures_have_a_line_each(figures):
     assert "140,000 tokens: 35,000 cached (25 %), 105,000 not" == line(figures, "Input")
     assert "ws_incremental 85.7 %, ws_full 14.3 %" == line(figures, "Modes")
@@ -110,6 +115,7 @@ def crowded(figures: Figures, causes: int, sessions: int) -> Figures:
     return replace(
         figures,
         read=read,
+        rows=0,
         causes=tuple(
             Cause("idle", "possible", "Long pause", LONG, LONG, 999_999, 10**12)
             for _ in range(causes)
