@@ -60,9 +60,10 @@ def test_files_are_told_as_the_ledger_that_they_are_imported_into():
     """Other tools' logs too: only the hashes differ, which are made with the ledger's key."""
     Path("logs").mkdir()
     turns = [
-        '{"t":%d,"chain":"c","model":"m","input":%d,"cached":%d}'
-        % (PAST // 1_000 + at * 60, *usage)
-        for at, usage in enumerate([(9_000, 0), (12_000, 2_048), (15_000, 0), (18_000, 14_976)])
+        json.dumps({"t": PAST // 1_000 + at * 60, "chain": "c", "input": given, "cached": cached})
+        for at, (given, cached) in enumerate(
+            [(9_000, 0), (12_000, 2_048), (15_000, 0), (18_000, 14_976)]
+        )
     ]
     Path("logs/other.ndjson").write_text("\n".join(turns) + "\n")
     Path("logs/own.csv").write_bytes(as_csv(some_turns(started_at=PAST)))
