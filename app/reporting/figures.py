@@ -120,6 +120,8 @@ class Figures:
 
     def advice(self) -> str:
         """What to do first, in one or two sentences."""
+        if not self.summary.total:
+            return "There is no request in this view: look at --from, --to and --where."
         if not self.due:
             if self.unjudged or not self.verdicts:
                 return "Nothing can be said of the cache: no turn here is judged."

@@ -35,6 +35,8 @@ def plain(text: str, _what: str) -> str:
 
 def text(figures: Figures, zone: ZoneInfo, style: Style = plain) -> list[str]:
     head = [*_head(figures, zone, style), ""]
+    if not figures.summary.total:
+        return [*head, figures.advice()]
     middle = [*_figures(figures, style), "", _missed(figures, style)]
     end = [*_benign(figures, style), *_first(figures, style)]
     sessions = _sessions(figures, style)

@@ -99,7 +99,7 @@ def test_charts_of_nothing_are_named_and_take_no_room(paged):
 def test_an_empty_ledger_has_a_page_too(paged):
     said = markup(paged())
     assert len(CHARTS) == said.count('<dd class="muted">')
-    assert "no turn here is judged" in said
+    assert "There is no request in this view" in said
 
 
 def test_requests_without_a_row_are_told(holding):

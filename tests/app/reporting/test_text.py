@@ -94,10 +94,12 @@ def test_where_some_turns_tell_it_the_others_are_unknown(figures_of):
     assert "             usage of 1 turn unknown" in text(found, UTC)
 
 
-def test_an_empty_ledger_is_told_without_a_fault(figures_of):
-    assert "Nothing can be said of the cache: no turn here is judged." == line(
-        figures_of(), "Do first"
-    )
+def test_of_an_empty_view_nothing_is_said_to_be_unknown(figures_of):
+    assert [
+        "Warmline report: the ledger, 0 requests of 0 sessions",
+        "",
+        "There is no request in this view: look at --from, --to and --where.",
+    ] == text(figures_of(), UTC)
 
 
 LONG = "word " * 60
