@@ -172,7 +172,9 @@ class _File:
                 self._session.meta(payload)
                 forked, parent = text(payload.get("forked_from_id")), parent_of(payload)
                 if forked is not None:
-                    self._descent.came_from(forked, copies=True)
+                    # As 0.171 does: a place in the parent's file instead of a copy of it.
+                    pointing = payload.get("forked_from_ordinal_exclusive") is not None
+                    self._descent.came_from(forked, copies=not pointing)
                 if parent is not None:
                     self._descent.came_from(parent, copies=False)
         elif name == self._session.name:

@@ -46,6 +46,8 @@ class Session:
     reset: str | None = None
     """Why the next request begins a new epoch."""
     _chain: str | None = None
+    _asked: bool = False
+    """A turn has said what it asks for."""
 
     def meta(self, payload: dict[str, Any]) -> None:
         self.client_of(payload)
@@ -62,18 +64,18 @@ class Session:
 
     def context(self, payload: dict[str, Any]) -> None:
         """Of a ``turn_context`` line: all of it holds from here on."""
-        mode = inner(inner(payload.get("collaboration_mode")).get("settings"))
+        self._asked = True
         self.model = text(payload.get("model")) or self.model
-        self.effort = text(payload.get("effort")) or text(mode.get("reasoning_effort"))
+        self.effort = text(payload.get("effort")) or _effort(payload)
 
     def settings(self, payload: dict[str, Any]) -> None:
-        """Of ``thread_settings_applied``; the model is said again, better, where a turn begins."""
+        """Of ``thread_settings_applied``: what the next turn will ask for. Until that begins, the
+        model is the one before: with it a history is compacted for another one."""
         found = inner(payload.get("thread_settings"))
-        mode = inner(inner(found.get("collaboration_mode")).get("settings"))
-        self.model = text(found.get("model")) or self.model
-        effort = text(found.get("reasoning_effort")) or text(mode.get("reasoning_effort"))
-        self.effort = effort or self.effort
         self.tier = text(found.get("service_tier"))
+        if not self._asked:
+            self.model = text(found.get("model")) or self.model
+            self.effort = text(found.get("reasoning_effort")) or _effort(found)
 
     def replaced(self, word: str) -> None:
         """The history is another one from here on; of several words the first stands."""
@@ -115,6 +117,11 @@ class Session:
             service_tier=self.tier,
             **known,
         )
+
+
+def _effort(found: dict[str, Any]) -> str | None:
+    mode = inner(inner(found.get("collaboration_mode")).get("settings"))
+    return text(mode.get("reasoning_effort"))
 
 
 def parent_of(payload: dict[str, Any]) -> str | None:

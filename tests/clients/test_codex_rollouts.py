@@ -10,7 +10,7 @@ from app.importers.codex import read
 from app.importers.importer import Around
 from app.importers.lines import split
 from app.ledger.rows import TurnRow
-from tests.support.codex import Codex
+from tests.support.codex import AppServer, Codex
 from tests.support.stack import stack
 
 pytestmark = [pytest.mark.clients, pytest.mark.timeout(150)]
@@ -63,6 +63,43 @@ def test_the_rollout_has_each_request_of_the_gateway_and_no_other(
     for mine, theirs in zip(seen, found, strict=True):
         assert abs(mine.started_at - theirs.started_at) < 1_000
         assert abs(mine.ended_at - theirs.ended_at) < 1_000
+
+
+def test_sub_agents_are_sessions_of_their_own_and_copy_nothing(tmp_path: Path) -> None:
+    with stack(tmp_path) as it:
+        codex = Codex(tmp_path, it.url, model="mock-model")
+        with AppServer(codex) as app:
+            app.turn("spawn an agent: run echo hi 2 times")
+            app.wait_for_children(2)
+        seen = it.rows()
+    found = logged(codex.home)
+    assert 3 == len({row.session for row in found})
+    assert sorted(told(seen)) == sorted(told(found))
+
+
+def test_compactions_are_rows_of_their_kind_and_the_next_one_says_so(tmp_path: Path) -> None:
+    with stack(tmp_path) as it:
+        codex = Codex(tmp_path, it.url)
+        with AppServer(codex) as app:
+            app.turn("run echo hi")
+            app.compact()
+            app.turn("run echo again")
+        seen = it.rows()
+    found = logged(codex.home)
+    assert told(seen) == told(found)
+    resets = [(row.kind, row.epoch_reset_reason, row.epoch) for row in seen]
+    assert resets == [(row.kind, row.epoch_reset_reason, row.epoch) for row in found]
+    assert ("generation", "compaction", 2) in resets
+
+
+def test_a_change_of_model_compacts_with_the_model_before(tmp_path: Path) -> None:
+    with stack(tmp_path) as it:
+        codex = Codex(tmp_path, it.url)
+        codex.run("run echo hi")
+        codex.run("and now?", resume=True, model="gpt-5.6-sol")
+        seen = it.rows()
+    assert ("gpt-5.5", "gpt-5.6-sol") == (seen[-2].model, seen[-1].model)
+    assert told(seen) == told(logged(codex.home))
 
 
 def by_turn(rows: list[TurnRow]) -> list[list[TurnRow]]:

@@ -275,21 +275,22 @@ def test_an_answer_without_usage_is_a_request_of_unknown_usage():
     assert ("completed", "missing", None) == (row.status, row.usage_state, row.input_tokens)
 
 
-def test_model_effort_and_tier_are_those_that_hold_when_the_request_is_made():
-    file = Rollout().context("one").sent().counted(usage(5_000))
-    file.line(
-        "turn_context",
-        {"model": "two", "collaboration_mode": {"settings": {"reasoning_effort": "low"}}},
-    )
-    file.event(
-        "thread_settings_applied",
-        thread_settings={"model": "three", "service_tier": "flex", "reasoning_effort": "xhigh"},
-    )
-    file.sent().counted(usage(5_001)).line("turn_context", {"model": None})
-    file.sent().counted(usage(5_002))
-    assert [("one", "high", None), ("three", "xhigh", "flex"), ("three", None, "flex")] == [
-        (row.model, row.reasoning_effort, row.service_tier) for row in rows(file)
-    ]
+def test_model_and_effort_are_those_of_the_turn_and_the_tier_that_of_the_thread():
+    file = Rollout()
+    chosen = {"model": "one", "service_tier": "flex", "reasoning_effort": "xhigh"}
+    file.event("thread_settings_applied", thread_settings=chosen).counted(usage(5_000))
+    file.context("two").counted(usage(5_001))
+    mode = {"collaboration_mode": {"settings": {"reasoning_effort": "low"}}}
+    file.line("turn_context", {"model": "three", **mode}).counted(usage(5_002))
+    file.event("thread_settings_applied", thread_settings={"model": "four"})
+    file.counted(usage(5_003)).line("turn_context", {"model": "four"}).counted(usage(5_004))
+    assert [
+        ("one", "xhigh", "flex"),
+        ("two", "high", "flex"),
+        ("three", "low", "flex"),
+        ("three", "low", None),
+        ("four", None, None),
+    ] == [(row.model, row.reasoning_effort, row.service_tier) for row in rows(file)]
 
 
 def test_rows_of_an_endless_turn_do_not_all_wait_for_its_end(monkeypatch):

@@ -120,6 +120,11 @@ def test_a_fork_with_records_knows_its_own():
     assert 2 == len(skipped(file))
 
 
+def test_a_fork_that_points_into_its_parents_file_has_copied_nothing():
+    file = Rollout("child", forked_from_id=THREAD, forked_from_ordinal_exclusive=25)
+    assert [6_000] == inputs(rows(file.sent().counted(usage(6_000))))
+
+
 def test_a_sub_agent_that_opens_with_its_parents_history_counts_its_own():
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}
     file = fork(1, 6_000, 6_100, forked_from_id=None, source=spawned)
