@@ -210,6 +210,16 @@ def test_an_open_row_tells_the_usual_cause_and_what_helps(open_page, seeded):
     expect(page.locator(".advice")).to_have_count(0)
 
 
+def test_an_open_row_tells_what_became_of_the_cache(open_page, server):
+    told = {"cache_verdict": "idle", "cache_grade": "likely", "missed_tokens": 13_952}
+    server.write([make_row(turn_id="turn_cold", **told)])
+    page, _ = open_page()
+    page.goto(f"{server.url}/requests?turn=turn_cold")
+    row = server.get("/api/requests/turn_cold")["row"]
+    said = page.get_by_role("dialog").locator(".of-cache dd")
+    expect(said).to_have_text([shown(row["cache_why"]), row["cache_remedy"].replace("`", "")])
+
+
 def test_an_open_row_shows_every_column_and_has_an_address(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/requests?reason=prefix_mismatch")
