@@ -3,11 +3,14 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
+from app.importers.identity import Identity
+from app.keys import load
 from app.ledger import imports
 from app.ledger.database import prepare
 from app.ledger.models import turns
 from tests.support.commands import run
-from tests.support.importing import as_csv, as_jsonl
+from tests.support.importing import as_csv, as_jsonl, stored
+from tests.support.rollouts import THREAD, Rollout, usage
 from tests.support.rollups import turns_in
 from tests.support.rows import make_row
 
@@ -109,3 +112,34 @@ def test_a_file_that_is_no_use_is_told_and_fails(tmp_path: Path):
 def test_what_is_asked_for_must_be_one_thing(arguments):
     result = command(*arguments)
     assert (2, True) == (result.exit_code, "Give files or folders" in result.output)
+
+
+def test_sessions_of_other_tools_are_named_with_the_ledgers_key(tmp_path: Path):
+    (tmp_path / "log.jsonl").write_bytes(Rollout().counted(usage(5_000)).data)
+    assert 0 == command("log.jsonl").exit_code
+    identity = Identity(load(tmp_path / "new.sqlite3.key"))
+    engine = prepare("new.sqlite3")
+    (row,) = stored(engine)
+    engine.dispose()
+    assert (identity.tenant, identity.session_key("openai", THREAD), THREAD) == (
+        row.tenant, row.session_key, row.session,
+    )  # fmt: skip
+
+
+def test_names_are_hashed_where_they_are_not_to_be_shown(tmp_path: Path):
+    (tmp_path / "log.jsonl").write_bytes(Rollout().counted(usage(5_000)).data)
+    command("--pseudonymize", "log.jsonl")
+    engine = prepare("new.sqlite3")
+    (row,) = stored(engine)
+    engine.dispose()
+    assert load(tmp_path / "new.sqlite3.key").pseudonym(THREAD) == row.session
+
+
+def test_another_key_than_the_ledgers_is_refused(exported: Path, tmp_path: Path):
+    command(str(exported))
+    (tmp_path / "other.key").write_text("00" * 32)
+    result = command("--key-file", "other.key", str(exported))
+    assert (1, True) == (
+        result.exit_code,
+        "not the one this ledger was written with" in result.output,
+    )

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.importers import run as runs
-from tests.support.importing import ALL, imported, stored
+from tests.support.importing import ALL, IDENTITY, imported, stored
 from tests.support.rollouts import THREAD, Rollout, thread, usage
 from tests.support.rollups import found_whole
+from tests.support.rows import make_row
 
 
 def put(path: Path, data: bytes) -> Path:
@@ -49,7 +50,7 @@ def forked():
     return file.data
 
 
-def folder(base: Path) -> dict[str, bytes]:
+def folder() -> dict[str, bytes]:
     """Files by where they lie: a session in two places, once cut and once compressed; one that is
     being written; a fork and its parent."""
     whole, parent = of_turns(3), counted(1_000, 2_000, 3_000)
@@ -68,15 +69,13 @@ def ledger(engine):
     return sorted(rows, key=lambda row: row.turn_id), found_whole(engine, ALL)
 
 
-@settings(max_examples=4)
+@settings(max_examples=3)
 @given(data=st.data())
 def test_in_any_order_interrupted_anywhere_and_twice_it_is_the_same_ledger(
     holding, tmp_path_factory, data
 ):
     base = tmp_path_factory.mktemp("codex")
-    files = {
-        place: (put(base / place, content), content) for place, content in folder(base).items()
-    }
+    files = {place: (put(base / place, content), content) for place, content in folder().items()}
     expected_in = holding([])
     counts = imported(expected_in, base).counts
     expected = ledger(expected_in)
@@ -113,3 +112,23 @@ def test_in_any_order_interrupted_anywhere_and_twice_it_is_the_same_ledger(
     assert expected == ledger(engine)
     assert 0 == imported(engine, base).counts.new
     assert expected == ledger(engine)
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_what_codex_has_logged_is_of_a_tenant_of_its_own_that_is_no_stranger(holding, tmp_path):
+    engine = holding([make_row()])
+    report = imported(engine, put(tmp_path / "x.jsonl", of_turns(1)))
+    assert (2, 0) == (report.counts.new, report.strangers)
+    found = [row for row in stored(engine) if row.source == "import:codex"]
+    key = IDENTITY.session_key("openai", thread(7))
+    assert {(IDENTITY.tenant, key, thread(7))} == {
+        (row.tenant, row.session_key, row.session) for row in found
+    }
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_fork_that_is_imported_alone_finds_its_parent_in_the_folder_of_codex(holding, tmp_path):
+    for place, content in folder().items():
+        put(tmp_path / place, content)
+    report = imported(holding([]), *tmp_path.glob("sessions/*/*/02/*"))
+    assert (1, 2) == (report.counts.new, report.counts.skipped.total())
