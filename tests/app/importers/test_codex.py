@@ -212,6 +212,13 @@ def test_time_to_first_token_is_that_of_the_first_request_of_its_turn():
     assert {None} == {row.duration_ms for row in rows(file)}
 
 
+def test_the_end_of_another_turn_ends_nothing():
+    file = recorded("turn-1").done("turn-0", time_to_first_token_ms=78)
+    assert {None} == {row.ttft_ms for row in rows(file)}
+    file.done("turn-1", time_to_first_token_ms=5)
+    assert [5.0, None, None] == [row.ttft_ms for row in rows(file)]
+
+
 def test_a_turn_that_began_with_a_compaction_tells_no_time_to_first_token():
     file = Rollout().started("t").recorded(usage(9_000), "c")
     file.line("compacted", {"compaction_response_id": "c"}).sent().recorded(usage(2_000), "r")

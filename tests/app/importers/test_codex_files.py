@@ -236,6 +236,13 @@ def test_whatever_became_of_a_file_its_good_lines_are_read(data):
             assert wanted[json.loads(line)["payload"]["response_id"]] in found
 
 
+def test_without_a_beginning_and_a_telling_name_records_tell_their_session_and_turns_none():
+    file = Rollout()
+    file.lines[0] = b'{"timestamp":"t","type":"session_meta","payload":{"cwd":"/"}}'
+    assert [] == rows(file.started("t").sent().answered().done("t"))
+    assert [THREAD] == [row.session for row in rows(file.recorded(usage(5_000), "r"))]
+
+
 def test_a_time_that_is_none_is_told():
     file = Rollout()
     file.raw(Rollout().counted(usage(5_000)).lines[1].replace(b"2026-", b"x"))
