@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from app.ledger.database import reading
+from app.ledger.rows import TurnRow
 from app.ledger.verdict_sums import Span, VerdictSum, judged, span, sums, turns_of
 from app.ledger.writer import write_rows
 from tests.support.ledger import everything
@@ -41,9 +42,14 @@ def test_the_turns_of_sessions_are_counted(engine: Engine):
     assert {"key-a": 2, "key-c": 1} == found
 
 
+def row_of(kind: str, **values) -> TurnRow:
+    """Kinds have sessions of their own: a compaction among turns has these judged anew."""
+    return make_row(kind=kind, session=kind, **values)
+
+
 some = st.lists(
     st.builds(
-        make_row,
+        row_of,
         kind=st.sampled_from(["generation", "generation", "compaction"]),
         model=st.sampled_from("ab"),
         cache_verdict=st.sampled_from([*VERDICTS, None]),
