@@ -39,6 +39,9 @@ TRIES = 5
 """For a session that others change at the same time; then it waits for the next run."""
 OWNER = "judged_by"
 
+_OVERTAKEN = frozenset({"40001", "40P01"})
+"""PostgreSQL: others changed the same rows, or wait for each other with us in a circle."""
+
 c = turns.c
 _ORDER = (
     c.ended_at,
@@ -187,7 +190,7 @@ class Judging:
             with engine.begin() as connection:
                 yield connection
         except OperationalError as error:
-            if getattr(error.orig, "sqlstate", None) == "40001":
+            if getattr(error.orig, "sqlstate", None) in _OVERTAKEN:
                 raise _Changed from error
             raise
 

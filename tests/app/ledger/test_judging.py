@@ -287,6 +287,28 @@ def test_a_session_whose_beginning_was_deleted_keeps_what_it_was_told(engine: En
     assert {turn_id: before[turn_id] for turn_id in kept} == {t: now[t] for t in kept}
 
 
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_a_row_that_changes_while_it_is_judged_is_judged_as_it_is_then(engine: Engine):
+    rows = long_session(3)
+    changed = turn(1, 60_000, 19_968, model="gpt-5.1")
+    write_rows(engine, rows)
+    judge = a_judge(engine)
+    new_fold = judge.new_fold
+    made = []
+
+    def fold_that_is_overtaken(cut: bool):
+        made.append(cut)
+        if len(made) == 1:  # the transaction has begun, and has not read the rows yet
+            with engine.execution_options(**WRITES).begin() as connection:
+                store.update_rows(connection, [changed])
+        return new_fold(cut)
+
+    judge.new_fold = fold_that_is_overtaken
+    judge.run()
+    assert 2 == len(made), "it was begun again"
+    assert at_once([rows[0], changed, rows[2]]) == told(engine)
+
+
 def test_many_sessions_are_judged_each_by_itself(engine: Engine, monkeypatch):
     monkeypatch.setattr(module, "SESSIONS", 2)
     sessions = [
