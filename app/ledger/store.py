@@ -61,7 +61,7 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
         _count(connection, made, new)
         for row in new:
             if row.kind != Kind.GENERATION:
-                _unsettle_after(connection, row)
+                _unsettle_after(connection, row, new)
     return new
 
 
@@ -192,10 +192,15 @@ def _unsettle(connection: Connection, sessions: set[str]) -> None:
     put_verdicts(connection, dict.fromkeys(left, NO_VERDICT))
 
 
-def _unsettle_after(connection: Connection, row: TurnRow) -> None:
-    """Have turns judged anew that ended after one that has no verdict itself and came late."""
+def _unsettle_after(connection: Connection, row: TurnRow, with_it: Sequence[TurnRow]) -> None:
+    """Have turns judged anew that ended after one that has no verdict itself and came late.
+
+    Verdicts that came along with it, in a file of ours, were given in its presence.
+    """
+    beside = [other.turn_id for other in with_it if other.session_key == row.session_key]
     later = select(c.turn_id).where(
         c.session_key == row.session_key,
+        c.turn_id.not_in(beside),
         c.started_at >= row.started_at - LATE_MS,
         c.ended_at >= row.ended_at,
         c.cache_verdict.is_not(None),

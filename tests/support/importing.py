@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,6 +35,7 @@ from tests.support.clock import ManualClock
 from tests.support.rows import START_MS, make_row
 
 HOUR = 3_600_000
+_JUDGED = ("cache_verdict", "cache_grade", "missed_tokens")
 NOW = (START_MS + 30 * 24 * HOUR) / 1_000
 IDENTITY = Identity(Keys(b"test" * 8))
 _numbers = itertools.count()
@@ -178,3 +180,9 @@ def stored(engine: Engine) -> list[TurnRow]:
         for values in chunk
     )
     return sorted(found, key=lambda row: row.turn_id)
+
+
+def unjudged(rows: Iterable[TurnRow]) -> list[TurnRow]:
+    """Rows without verdicts, by their ids: what comes and goes has its session judged anew."""
+    bare = (replace(row, **dict.fromkeys(_JUDGED)) for row in rows)
+    return sorted(bare, key=lambda row: row.turn_id)
