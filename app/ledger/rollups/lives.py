@@ -18,6 +18,7 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     and_,
+    bindparam,
     cast,
     delete,
     func,
@@ -124,9 +125,16 @@ def _worked_out(
 
 def _count(connection: Connection, touched: Sequence[Block]) -> None:
     of: dict[Block, list[Life]] = {block: [] for block in touched}
-    for life in _lives(connection, tuple_(li.size, li.block).in_(touched)):
+    # SQLite looks up columns by a list, but not pairs of them.
+    sizes, numbers = ({*part} for part in zip(*touched, strict=True))
+    pairs = tuple_(li.size, li.block).in_(touched)
+    for life in _lives(connection, and_(li.size.in_(sizes), li.block.in_(numbers), pairs)):
         of[life.size, life.block].append(life)
-    connection.execute(delete(tables.blocks).where(tuple_(b.size, b.block).in_(touched)))
+    one = and_(b.size == bindparam("of_size"), b.block == bindparam("of_block"))
+    connection.execute(
+        delete(tables.blocks).where(one),
+        [{"of_size": size, "of_block": block} for size, block in touched],
+    )
     rows = []
     for (size, block), some in of.items():
         if some:

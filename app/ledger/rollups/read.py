@@ -224,10 +224,15 @@ def ttft(
 
 
 def in_stretches(
-    table: Table, made: Plan, *further: ColumnElement[bool]
+    table: Table, made: Plan, *further: ColumnElement[bool], few: bool = False
 ) -> Iterable[ColumnElement[bool]]:
-    """Conditions that select the stretches of a plan, each once; ``further`` apply to all."""
-    level, start = table.c.level, table.c.start
+    """Conditions that select the stretches of a plan, each once; ``further`` apply to all.
+
+    With ``few``, these leave so few that they are to be looked up by them: without statistics
+    SQLite would read whole stretches, but not by an expression.
+    """
+    level: ColumnElement[int] = table.c.level + 0 if few else table.c.level
+    start = table.c.start
     for length, spans in made.stretches.items():
         if len(spans) <= FEW:
             for first, end in spans:

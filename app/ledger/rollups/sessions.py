@@ -34,7 +34,6 @@ from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
 from engine.model import Reason, UsageState
 
 c, s = turns.c, tables.sessions.c
-_BY_SESSION = "ix_rollup_sessions_session_key_level_start"
 
 
 class SessionSums(NamedTuple):
@@ -194,13 +193,10 @@ def _parts(
     of_stretch = () if only is None else (s.session_key.in_(only),)
     of_row_too = () if only is None else (c.session_key.in_(only),)
     selects: list[Select[Any]] = []
-    for within in in_stretches(tables.sessions, made):
+    for within in in_stretches(tables.sessions, made, *of_stretch, few=only is not None):
         columns = [s.session, s.first_at, s.last_at] if ends else []
         stretches = select(s.session_key, *columns, *(s[name] for name in names))
-        if only is not None:
-            # Without statistics, SQLite would read all sessions of these stretches.
-            stretches = stretches.with_hint(tables.sessions, f"INDEXED BY {_BY_SESSION}", "sqlite")
-        selects.append(_of(view, stretches.where(within, *of_stretch)))
+        selects.append(_of(view, stretches.where(within)))
     if made.rows:
         time = time_column(view.by)
         of_row = [c.session, time.label("first_at"), time.label("last_at")] if ends else []

@@ -110,8 +110,17 @@ def lives(connection: Connection, whole: Core, sessions: Sequence[str]) -> list[
     return [life for life in (Life(*row) for row in connection.execute(query)) if whole.holds(life)]
 
 
+def in_blocks(blocks: Sequence[Block]) -> ColumnElement[bool]:
+    """The lives of some blocks. SQLite looks up columns by a list, but not pairs of them."""
+    return and_(
+        li.size.in_({size for size, _ in blocks}),
+        li.block.in_({block for _, block in blocks}),
+        tuple_(li.size, li.block).in_(blocks),
+    )
+
+
 def _in_cut(whole: Core) -> ColumnElement[bool]:
-    return tuple_(li.size, li.block).in_(cut(whole))
+    return in_blocks(cut(whole))
 
 
 def count(connection: Connection, whole: Core) -> int:
@@ -141,9 +150,7 @@ def leaders(connection: Connection, whole: Core, limit: int) -> list[tuple[int, 
     )
     blocks = connection.execute(best).all()
     least = blocks[-1].most if len(blocks) == limit else 0
-    of_blocks = and_(
-        tuple_(li.size, li.block).in_([(row.size, row.block) for row in blocks]), li.turns >= least
-    )
+    of_blocks = and_(in_blocks([(row.size, row.block) for row in blocks]), li.turns >= least)
     found: list[tuple[int, str]] = []
     for condition in (of_blocks, held(whole)):
         query = (
