@@ -264,6 +264,23 @@ async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
     assert [b"1", b"2"] == got
 
 
+async def test_a_request_that_comes_with_the_end_of_a_body_keeps_its_own():
+    got = []
+
+    async def app(scope, receive, send):
+        whole = scope.get("extensions", {}).get(BODY)
+        got.append(await whole(receive, 9) if whole else (await receive())["body"])
+        await send(START)
+        await send(body(b"ab"))
+
+    async with client(app) as one:
+        one.say(post(4) + b"12")
+        await asyncio.sleep(0)
+        one.say(b"34" + post(1) + b"5")
+        await one.answered()
+    assert [b"1234", b"5"] == got
+
+
 async def test_an_upgrade_is_the_servers_alone_also_behind_an_answer():
     app = Reader()
     async with client(app) as one:
