@@ -3,7 +3,7 @@ from sqlalchemy import Engine, delete, update
 
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
-from app.ledger.rollups.contribution import DAY
+from app.ledger.rollups.contribution import DAY, HOUR
 from app.ledger.rollups.rebuild import build_missing, rebuild
 from app.ledger.writer import write_rows
 from tests.support.rollups import Model
@@ -24,12 +24,12 @@ def test_whatever_became_of_the_rollups_they_are_those_of_the_rows_again(model: 
     with model.engine.begin() as connection:
         connection.execute(update(tables.cells).values(turns=99))
         connection.execute(delete(tables.times))
-        connection.execute(
-            tables.sessions.insert().values(
-                dict.fromkeys(tables.sessions.c.keys(), 1)
-                | {"level": 3_600_000, "start": 0, "session_key": "ghost", "session": None}
-            )
-        )
+        for name, start in (("ghost", 0), ("later", START_MS - START_MS % DAY + 99 * DAY)):
+            whose = {"session_key": name, "session": None}
+            for table in (tables.sessions, tables.lives):
+                known = {"level": HOUR, "start": start, "size": 1, "block": 1} | whose
+                values = {column: known.get(column, 1) for column in table.c.keys()}  # noqa: SIM118
+                connection.execute(table.insert().values(values))
     told: list[tuple[int, int]] = []
     assert 20 == rebuild(model.engine, lambda done, of: told.append((done, of)))
     assert wanted == model.stored()
