@@ -37,8 +37,6 @@ RUNNING, DONE, INTERRUPTED, UNDONE = "running", "done", "interrupted", "undone"
 DELETED = "was taken before, and its row is no longer kept"
 PURGED = "was purged from this ledger"
 TOO_OLD = "is from before the time whose rows this ledger keeps"
-_AT_ONCE = 1_000
-"""Rows of one transaction of an undo."""
 _NAMES_LIMIT = 512
 
 c, k, i = turns.c, import_keys.c, imports.c
@@ -178,7 +176,7 @@ def undo(
     while True:
         with writing.begin() as connection:
             query = select(c.id, c.turn_id).where(mine, c.id > last).order_by(c.id)
-            found = connection.execute(query.limit(_AT_ONCE)).all()
+            found = connection.execute(query.limit(store.AT_ONCE)).all()
             if not found:
                 break
             last = found[-1].id
@@ -227,10 +225,11 @@ def _sifted(
     for row in rows:
         by_key.setdefault(key_of(row.turn_id), row)
     counts.known = len(rows) - len(by_key)
-    query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
-    taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
+    # Rows before their keys: of one that is purged meanwhile, either is found.
     ids = [row.turn_id for row in by_key.values()]
     there = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
+    query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
+    taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
     since = states.read(connection).rows_from
     wanted: dict[bytes, TurnRow] = {}
     for key, row in by_key.items():
