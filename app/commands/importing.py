@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from app.clock import SystemClock
-from app.commands.options import load_settings, open_ledger, with_settings
+from app.commands.options import closing, load_settings, open_ledger, with_settings
 from app.commands.progress import bar
 from app.importers import report as reports
 from app.importers.run import run
@@ -59,12 +59,8 @@ def command(
 
 
 def _import(name: str, paths: tuple[Path, ...], *, purged: bool) -> None:
-    engine = database.prepare(name)
-    try:
-        with bar("Importing") as progress:
-            report = run(engine, paths, SystemClock(), again=purged, progress=progress)
-    finally:
-        engine.dispose()
+    with closing(database.prepare(name)) as engine, bar("Importing") as progress:
+        report = run(engine, paths, SystemClock(), again=purged, progress=progress)
     for line in reports.text(report):
         click.echo(line)
     if report.failed or report.import_id is None:
