@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, select, update
 
+from app.errors import LedgerError
 from app.ledger import imports, store
 from app.ledger.database import WRITES
 from app.ledger.models import imports as imports_table
@@ -120,7 +121,8 @@ def scrub(engine: Engine) -> bool:
     """Leave nothing of what was deleted in an SQLite file; False while others keep it in use.
 
     Writes the file anew, for which it needs as much room again. On PostgreSQL that is the
-    server's business (``VACUUM FULL``), and nothing is done.
+    server's business (``VACUUM FULL``), and nothing is done. Raises ``LedgerError`` where the file
+    cannot be written for another reason.
     """
     if engine.dialect.name != "sqlite":
         return True
@@ -132,8 +134,15 @@ def scrub(engine: Engine) -> bool:
         busy, _, _ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         cursor.close()
         return not busy
-    except sqlite3.OperationalError:
-        return False
+    except sqlite3.OperationalError as error:
+        # Extended codes say more in their upper bytes.
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        raise LedgerError(
+            "not_scrubbed",
+            f"What was to be deleted is, but its file could not be written anew ({error}).",
+            "That needs as much free room as the ledger has. Make room and purge again.",
+        ) from None
     finally:
         raw.close()
 

@@ -1,3 +1,4 @@
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
@@ -6,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlalchemy import Engine, event, select
 
+from app.errors import LedgerError
 from app.ledger import imports, purging, store
 from app.ledger.database import open_engine, prepare
 from app.ledger.imports import PURGED, Counts
@@ -259,6 +261,31 @@ def test_a_file_that_is_in_use_is_told(engine: Engine, tmp_path: Path):
         assert not scrub(engine)
     other.dispose()
     assert scrub(engine)
+
+
+@sqlite
+def test_a_file_that_there_is_no_room_to_write_anew_is_not_told_to_be_in_use(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    class Full:
+        """A connection to a file on a full disk."""
+
+        def cursor(self):
+            return self
+
+        def execute(self, statement):
+            if statement == "VACUUM":
+                raise error
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(engine, "raw_connection", Full)
+    with pytest.raises(LedgerError, match=r"could not be written anew \(database or disk is full"):
+        scrub(engine)
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
