@@ -109,7 +109,9 @@ class _Files:
         view = self._web.view(request, also=OWN[form])
         _wanted(self._web, request, form)
         rows = queries.count(self._web.ledger, view)
-        return Response(headers=_headers(view, form) | {"x-ledger-rows": str(rows)})
+        answer = Response(headers=_headers(view, form) | {"x-ledger-rows": str(rows)})
+        del answer.headers["content-length"]  # the file's, which is not known; 0 would be a lie
+        return answer
 
     def _closed(self) -> None:
         self._open -= 1

@@ -187,7 +187,7 @@ def test_a_head_says_how_many_rows_the_file_would_hold(site):
         head = site.client.head(f"{path}?model=b")
         assert (head.status_code, head.content, head.headers["x-ledger-rows"]) == (200, b"", "4")
         whole = site.client.get(f"{path}?model=b", headers={"accept-encoding": "identity"})
-        assert set(head.headers) - {"content-length"} == {*whole.headers, "x-ledger-rows"}
+        assert {*head.headers} == {*whole.headers, "x-ledger-rows"}
         assert site.client.head(f"{path}?columns=nothing").status_code == 400
 
 
