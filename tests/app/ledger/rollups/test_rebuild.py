@@ -1,6 +1,8 @@
 import pytest
 from sqlalchemy import Engine, delete, update
 
+from app.ledger.database import WRITES
+from app.ledger.retention import prune
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
 from app.ledger.rollups.contribution import DAY, HOUR
@@ -62,3 +64,27 @@ def test_rows_that_are_written_before_they_are_counted_count_once(model: Model):
 
 def test_an_empty_ledger_has_nothing_to_count(engine: Engine):
     assert 0 == rebuild(engine)
+
+
+def test_sums_whose_rows_are_deleted_between_two_of_its_days_stay(engine: Engine):
+    first = START_MS - START_MS % DAY
+    write_rows(engine, [make_row(started_at=first + n * DAY // 2) for n in range(12)])
+    before = Model(engine).stored()
+    writing = engine.execution_options(**WRITES)
+
+    class PrunedMeanwhile:
+        """The ledger, whose oldest rows are deleted once two of its days are counted."""
+
+        begun = 0
+
+        def execution_options(self, **_options):
+            return self
+
+        def begin(self):
+            self.begun += 1
+            if self.begun == 4:
+                prune(engine, first + 5 * DAY, row_days=1, rollup_days=0)
+            return writing.begin()
+
+    rebuild(PrunedMeanwhile())
+    assert before == Model(engine).stored()
