@@ -47,6 +47,10 @@ class Bounds:
 BOUNDS = Bounds()
 
 
+class ReaderTooSlow(TimeoutError):
+    """Tells the log why an answer has no end."""
+
+
 def router(web: Web, bounds: Bounds = BOUNDS) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["api"])
     files = _Files(web, bounds)
@@ -149,8 +153,11 @@ class _Download(StreamingResponse):
             with anyio.fail_after(self._bounds.patience):
                 await send(message)
 
-        with anyio.fail_after(self._bounds.whole):
-            await super().stream_response(in_time)
+        try:
+            with anyio.fail_after(self._bounds.whole):
+                await super().stream_response(in_time)
+        except TimeoutError:
+            raise ReaderTooSlow from None
 
 
 def _headers(view: Filter, form: Form) -> dict[str, str]:
