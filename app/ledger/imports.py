@@ -33,7 +33,8 @@ from app.ledger.rollups import tables as rollups
 from app.ledger.rollups.contribution import ANY
 from app.ledger.rows import TurnRow
 
-RUNNING, DONE, INTERRUPTED, UNDONE = "running", "done", "interrupted", "undone"
+RUNNING, DONE, INTERRUPTED = "running", "done", "interrupted"
+UNDOING, UNDONE = "undoing", "undone"
 DELETED = "was taken before, and its row is no longer kept"
 PURGED = "was purged from this ledger"
 TOO_OLD = "is from before the time whose rows this ledger keeps"
@@ -172,6 +173,7 @@ def undo(
     with engine.connect() as connection:
         total = connection.execute(select(func.count()).where(mine)).scalar_one()
     removed = last = 0
+    _mark(writing, import_id, UNDOING)
     progress(0, total)
     while True:
         with writing.begin() as connection:
@@ -184,12 +186,17 @@ def undo(
             keys = [key_of(row.turn_id) for row in found]
             connection.execute(delete(import_keys).where(k.import_id == import_id, k.key.in_(keys)))
         progress(min(removed, total), total)
-    with writing.begin() as connection:
-        connection.execute(update(imports).where(i.id == import_id).values(state=UNDONE))
+    _mark(writing, import_id, UNDONE)
+    with engine.connect() as connection:
         kept = connection.execute(
             select(func.count()).select_from(import_keys).where(k.import_id == import_id)
         ).scalar_one()
     return Undone(removed, kept)
+
+
+def _mark(writing: Engine, import_id: str, state: str) -> None:
+    with writing.begin() as connection:
+        connection.execute(update(imports).where(i.id == import_id).values(state=state))
 
 
 def bury(connection: Connection, turn_ids: Sequence[str]) -> None:

@@ -249,3 +249,17 @@ def test_each_part_of_an_undo_is_committed_so_that_writers_and_it_do_not_wait_in
     left = []
     imports.undo(engine, "i", lambda _done, _of: left.append(turns_in(engine)))
     assert [5, 3, 1, 0] == left
+
+
+def test_an_undo_that_was_broken_off_is_not_taken_for_an_import_that_is_whole(engine: Engine):
+    take(engine, "i", [make_row()])
+    imports.finish(engine, "i", imports.DONE, now=NOW, counts=Counts(1), formats=["csv"])
+
+    def broken(_done: int, _of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imports.undo(engine, "i", broken)
+    assert "undoing" == imports.one(engine, "i").state
+    assert Undone(1, 0) == imports.undo(engine, "i")
+    assert "undone" == imports.one(engine, "i").state
