@@ -254,9 +254,10 @@ def _explained(url: URL) -> Iterator[None]:
         yield
     except (SQLAlchemyError, OSError) as error:
         said = str(error.orig if isinstance(error, DBAPIError) else error)
-        said = " ".join(said.split()).removesuffix(".")
+        said = " ".join(said.split())
+        said += "" if said.endswith((".", "?")) else "."
         raise LedgerError(
-            "ledger_unusable", f"The database {shown} cannot be used: {said}.", _CHECK
+            "ledger_unusable", f"The database {shown} cannot be used: {said}", _CHECK
         ) from error
 
 
