@@ -25,6 +25,7 @@ _MOST = 2_000
 _ENTRY = "i"
 """One change, four bytes, little-endian as stored: the bucket in the lower half, and in the upper
 one the growth, from -32,768 to 32,767."""
+_HALF = "h"
 _GREATEST = 32_767
 
 
@@ -127,13 +128,13 @@ def _cut(changes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def read_counts(stored: bytes) -> Counter[int]:
     """What all the changes amount to; buckets whose count is zero are left out."""
-    entries = array(_ENTRY)
-    entries.frombytes(stored)
+    halves = array(_HALF)
+    halves.frombytes(stored)
     if sys.byteorder == "big":
-        entries.byteswap()
+        halves.byteswap()
     counts: defaultdict[int, int] = defaultdict(int)
-    for entry in entries:
-        counts[entry & 0xFFFF] += entry >> 16
+    for bucket, growth in zip(halves[::2], halves[1::2], strict=True):
+        counts[bucket] += growth
     least = min(counts.values(), default=1)
     if least < 0:
         raise ValueError("samples were taken away that were never added")
