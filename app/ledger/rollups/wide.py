@@ -8,7 +8,7 @@ those that go on beyond it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -16,7 +16,7 @@ from sqlalchemy import Connection
 from app.ledger.filters import Filter
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import HOUR, SESSION_LEVELS, start_of
-from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life
+from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life, in_blocks
 from app.ledger.rollups.plan import Plan, plan
 from app.ledger.rollups.shares import Share, count_shares
 from app.ledger.rollups.state import RollupState
@@ -110,16 +110,6 @@ def lives(connection: Connection, whole: Core, sessions: Collection[str]) -> lis
         (listed(connection, sessions),),
     )
     return [Life(*row) for row in found.all()]
-
-
-def in_blocks(blocks: Sequence[Block]) -> str:
-    """The lives of some blocks. SQLite looks up columns by a list, but not pairs of them."""
-    sizes, numbers = ({*part} for part in zip(*blocks, strict=True))
-    pairs = ", ".join(f"({size}, {block})" for size, block in blocks)
-    return (
-        f"size IN ({', '.join(map(str, sizes))}) AND block IN ({', '.join(map(str, numbers))}) "
-        f"AND (size, block) IN (VALUES {pairs})"
-    )
 
 
 def count(connection: Connection, whole: Core) -> int:
