@@ -208,6 +208,7 @@ def ttft(
         for instant, mode, sample in connection.execute(query).all():
             samples[_bucket(made.edges, instant), mode].append(sample)
     stored: dict[tuple[int, str | None], list[bytes]] = defaultdict(list)
+    of_start: dict[int, int] = {}
     t = tables.times.c
     detail = t.detail == _detail(view, frozenset({"mode", "kind"}))
     for within in in_stretches(connection, tables.times, made, detail):
@@ -217,11 +218,15 @@ def ttft(
             .where(within, *dimensions_of(view, key_column))
         )
         for start, mode, times in connection.execute(found).all():
-            stored[_bucket(made.edges, start), mode].append(times)
+            # Several stretches begin at once: one for each mode.
+            if start not in of_start:
+                of_start[start] = _bucket(made.edges, start)
+            stored[of_start[start], mode].append(times)
     result: list[dict[str | None, Distribution]] = [{} for _ in made.edges[1:]]
     for bucket, mode in {*samples, *stored}:
         whole = Distribution.read(b"".join(stored.get((bucket, mode), ())))
-        whole.add(Distribution(samples.get((bucket, mode), ())))
+        if (bucket, mode) in samples:
+            whole.add(Distribution(samples[bucket, mode]))
         if whole:
             result[bucket][mode] = whole
     return result
