@@ -184,13 +184,15 @@ def _cell_queries(
     s = tables.cells.c
     place = grid.value.label("cell_grid")
     sums = [cast(func.sum(s[name]), BigInteger) for name in fold.sums]
-    detail = s.detail == _detail(view, CELLS - SESSIONS)
-    for within in in_stretches(connection, tables.cells, made, detail):
+    detail = _detail(view, CELLS - SESSIONS)
+    # Keys of the lesser detail have one name each for what all cells are told apart by.
+    by = [_k.id] if fold is ALL and detail == 0 else [label.name for label in fold.by]
+    for within in in_stretches(connection, tables.cells, made, s.detail == detail):
         yield (
             select(place, *fold.by, *sums)
             .join_from(tables.cells, tables.keys, s.key == _k.id)
             .where(within, *fold.where, *dimensions_of(view, key_column))
-            .group_by("cell_grid", *(label.name for label in fold.by))
+            .group_by("cell_grid", *by)
         )
 
 
