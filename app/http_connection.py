@@ -63,6 +63,7 @@ class HttpConnection(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         if self._gathered is not None:
             self._gathered.complete()
+            self._gathered = None  # what comes in the same packet is of another request
         super().on_message_complete()
 
     async def body(self, receive: Callable[[], Awaitable[Any]], limit: int) -> bytes | None:

@@ -13,7 +13,6 @@ a ledger with a tenth of them is made beside, to see what grows.
 from __future__ import annotations
 
 import argparse
-import importlib
 import shutil
 import signal
 import sys
@@ -24,6 +23,7 @@ from pathlib import Path
 
 from app.ledger import database
 from benchmarks.ledgering import (
+    exporting,
     ingesting,
     lateness,
     ledgers,
@@ -113,7 +113,6 @@ def late(_made: Ledgers, engine: str, _rows: int) -> Iterator[Result]:
 
 
 def csv(made: Ledgers, engine: str, rows: int) -> Iterator[Result]:
-    exporting = importlib.import_module("benchmarks.ledgering.exporting")
     yield from exporting.results(made.url(engine, min(rows, ingesting.LEDGER)))
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,23 +13,38 @@ import click
 
 @contextlib.contextmanager
 def destination(output: str) -> Iterator[IO[bytes]]:
-    """Standard output, or a file that appears under its name only when it is complete."""
-    if output == "-":
-        stream = sys.stdout.buffer
-        yield stream
-        stream.flush()
-        return
-    draft = Path(output + ".part")
+    """Standard output, or a file that appears under its name only when it is complete.
+
+    What is there and is no file, a pipe or a device, is written to as it is.
+    """
+    with _told("Standard output" if output == "-" else output):
+        if output == "-":
+            yield sys.stdout.buffer
+            sys.stdout.buffer.flush()
+            return
+        target = Path(output)
+        if target.exists() and not target.is_file():
+            with target.open("wb") as stream:
+                yield stream
+            return
+        target = target.resolve()  # a link stays one
+        draft = target.with_name(target.name + ".part")
+        try:
+            with draft.open("wb") as file:
+                yield file
+            draft.replace(target)
+        finally:
+            draft.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _told(name: str) -> Iterator[None]:
     try:
-        with draft.open("wb") as file:
-            yield file
-        os.replace(draft, output)  # noqa: PTH105  (it replaces on every platform)
+        yield
+    except BrokenPipeError:
+        raise  # a reader that has seen enough: click ends quietly
     except OSError as error:
-        raise click.ClickException(
-            f"{output} cannot be written ({type(error).__name__})."
-        ) from None
-    finally:
-        draft.unlink(missing_ok=True)
+        raise click.ClickException(f"{name} cannot be written: {error.strerror}.") from None
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ from app import purging
 from app.clock import SystemClock
 from app.commands.options import load_settings, open_ledger, with_settings
 from app.commands.progress import bar
-from app.ledger.filters import parse
+from app.ledger.filters import read_instant, read_zone
 from app.ledger.purging import Found, Target, look
 from app.ledger.rows import iso
 
@@ -67,8 +67,7 @@ def command(
 
 def _instant(text: str, tz: str | None) -> int:
     """Epoch milliseconds; ``AppError`` where it is no time."""
-    given = [("to", text), *([] if tz is None else [("tz", tz)])]
-    return parse(given, now=time.time(), default_from="1970-01-01T00:00Z").end
+    return read_instant("--before", text, read_zone(tz or "UTC"), time.time())
 
 
 def _found(found: Found) -> list[str]:

@@ -57,6 +57,8 @@ async def serve(
             start = {"type": "http.response.start", "status": response.status, "headers": head}
             started = True
             await send(start)
+            # A head leaves with the first piece of its body, which may take its time.
+            await send({"type": "http.response.body", "body": b"", "more_body": True})
             async for chunk in response.content.iter_any():
                 await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})

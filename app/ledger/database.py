@@ -252,13 +252,12 @@ def _explained(url: URL) -> Iterator[None]:
     shown = url.render_as_string(hide_password=True)
     try:
         yield
-    except DBAPIError as error:
-        raise LedgerError(
-            "ledger_unusable", f"The database {shown} cannot be used: {error.orig}", _CHECK
-        ) from error
     except (SQLAlchemyError, OSError) as error:
+        said = str(error.orig if isinstance(error, DBAPIError) else error)
+        said = " ".join(said.split())
+        said += "" if said.endswith((".", "?")) else "."
         raise LedgerError(
-            "ledger_unusable", f"The database {shown} cannot be used: {error}", _CHECK
+            "ledger_unusable", f"The database {shown} cannot be used: {said}", _CHECK
         ) from error
 
 

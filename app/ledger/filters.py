@@ -140,10 +140,10 @@ def parse(
     """
     given = _collect(parameters, frozenset(also))
     tz = _single(given, "tz") or "UTC"
-    zone = _zone(tz)
+    zone = read_zone(tz)
     start_text, end_text = _single(given, "from"), _single(given, "to")
-    start = _instant("from", start_text or default_from, zone, now)
-    end = _instant("to", end_text or "now", zone, now)
+    start = read_instant("from", start_text or default_from, zone, now)
+    end = read_instant("to", end_text or "now", zone, now)
     if start >= end:
         raise BadParameterError(
             "from",
@@ -215,7 +215,8 @@ def _single(given: dict[str, list[str]], name: str) -> str | None:
     return values[0]
 
 
-def _zone(name: str) -> ZoneInfo:
+def read_zone(name: str) -> ZoneInfo:
+    """The zone of an IANA name; ``BadParameterError`` (``tz``) where there is none."""
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
@@ -226,8 +227,11 @@ def _zone(name: str) -> ZoneInfo:
         ) from None
 
 
-def _instant(name: str, text: str, zone: ZoneInfo, now: float) -> int:
-    """Epoch milliseconds of ``now-6h`` or ISO 8601; without an offset, local time of the zone."""
+def read_instant(name: str, text: str, zone: ZoneInfo, now: float) -> int:
+    """Epoch milliseconds of ``now-6h`` or ISO 8601; without an offset, local time of the zone.
+
+    ``name`` is the parameter that a ``BadParameterError`` tells.
+    """
     text = text.strip()
     relative = _RELATIVE.fullmatch(text)
     if relative is not None:

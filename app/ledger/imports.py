@@ -35,12 +35,11 @@ from app.ledger.rollups import tables as rollups
 from app.ledger.rollups.contribution import ANY
 from app.ledger.rows import COLUMNS, TurnRow
 
-RUNNING, DONE, INTERRUPTED, UNDONE = "running", "done", "interrupted", "undone"
+RUNNING, DONE, INTERRUPTED = "running", "done", "interrupted"
+UNDOING, UNDONE = "undoing", "undone"
 DELETED = "was taken before, and its row is no longer kept"
 PURGED = "was purged from this ledger"
 TOO_OLD = "is from before the time whose rows this ledger keeps"
-_AT_ONCE = 1_000
-"""Rows of one transaction of an undo."""
 _NAMES_LIMIT = 512
 
 c, k, i = turns.c, import_keys.c, imports.c
@@ -186,11 +185,12 @@ def undo(
     with engine.connect() as connection:
         total = connection.execute(select(func.count()).where(mine)).scalar_one()
     removed = last = 0
+    _mark(writing, import_id, UNDOING)
     progress(0, total)
     while True:
         with writing.begin() as connection:
             query = select(c.id, c.turn_id).where(mine, c.id > last).order_by(c.id)
-            found = connection.execute(query.limit(_AT_ONCE)).all()
+            found = connection.execute(query.limit(store.AT_ONCE)).all()
             if not found:
                 break
             last = found[-1].id
@@ -198,12 +198,17 @@ def undo(
             keys = [key_of(row.turn_id) for row in found]
             connection.execute(delete(import_keys).where(k.import_id == import_id, k.key.in_(keys)))
         progress(min(removed, total), total)
-    with writing.begin() as connection:
-        connection.execute(update(imports).where(i.id == import_id).values(state=UNDONE))
+    _mark(writing, import_id, UNDONE)
+    with engine.connect() as connection:
         kept = connection.execute(
             select(func.count()).select_from(import_keys).where(k.import_id == import_id)
         ).scalar_one()
     return Undone(removed, kept)
+
+
+def _mark(writing: Engine, import_id: str, state: str) -> None:
+    with writing.begin() as connection:
+        connection.execute(update(imports).where(i.id == import_id).values(state=state))
 
 
 def bury(connection: Connection, turn_ids: Sequence[str]) -> None:
@@ -247,10 +252,11 @@ def _sifted(
         elif logged:
             by_key[key] = joined(before, row)
     counts.known = len(rows) - len(by_key)
-    query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
-    taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
+    # Rows before their keys: of one that is purged meanwhile, either is found.
     ids = [row.turn_id for row in by_key.values()]
     there = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
+    query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
+    taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
     since = states.read(connection).rows_from
     wanted: dict[bytes, TurnRow] = {}
     known: dict[str, TurnRow] = {}

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, select, update
 
+from app.errors import LedgerError
 from app.ledger import imports, store
 from app.ledger.database import WRITES
 from app.ledger.models import imports as imports_table
@@ -22,8 +23,6 @@ from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, start_of
 from app.ledger.rollups.state import RollupState
 
-_AT_ONCE = 1_000
-"""Rows of one transaction: other writers wait no longer than that takes."""
 _NAME = 8
 """Characters from which on a session's name is looked for in names of imported files."""
 _PURGED = "(purged)"
@@ -96,18 +95,18 @@ def purge(
     while True:
         with writing.begin() as connection:
             _overwrite(connection)
-            query = select(c.id, c.turn_id).where(rows, c.id > last).order_by(c.id)
-            found = connection.execute(query.limit(_AT_ONCE)).all()
-            if not found:
-                break
-            last = found[-1].id
-            imports.bury(connection, [row.turn_id for row in found])
-            deleted += store.delete_rows(connection, c.id.in_([row.id for row in found]))
+            gone, last = _delete(connection, and_(rows, c.id > last), limit=store.AT_ONCE)
+        if not last:
+            break
+        deleted += gone
         progress(min(deleted, total), total)
     with writing.begin() as connection:
         _overwrite(connection)
         state = states.hold(connection, change=True)
         until = _pruned_until(state, target)
+        if until is not None:
+            # Old turns may have ended meanwhile: none may outlive the sums that count it.
+            deleted += _delete(connection, and_(rows, c.started_at < until))[0]
         if until is not None and target.tenant is not None:
             forget.tenant(connection, target.tenant, until, state)
         elif until is not None:
@@ -122,7 +121,8 @@ def scrub(engine: Engine) -> bool:
     """Leave nothing of what was deleted in an SQLite file; False while others keep it in use.
 
     Writes the file anew, for which it needs as much room again. On PostgreSQL that is the
-    server's business (``VACUUM FULL``), and nothing is done.
+    server's business (``VACUUM FULL``), and nothing is done. Raises ``LedgerError`` where the file
+    cannot be written for another reason.
     """
     if engine.dialect.name != "sqlite":
         return True
@@ -134,10 +134,30 @@ def scrub(engine: Engine) -> bool:
         busy, _, _ = cursor.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         cursor.close()
         return not busy
-    except sqlite3.OperationalError:
-        return False
+    except sqlite3.OperationalError as error:
+        # Extended codes say more in their upper bytes.
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        raise LedgerError(
+            "not_scrubbed",
+            f"What was to be deleted is, but its file could not be written anew ({error}).",
+            "That needs as much free room as the ledger has. Make room and purge again.",
+        ) from None
     finally:
         raw.close()
+
+
+def _delete(
+    connection: Connection, condition: ColumnElement[bool], limit: int | None = None
+) -> tuple[int, int]:
+    """Delete rows, oldest written first; how many, and the number of the last one, 0 for none."""
+    query = select(c.id, c.turn_id).where(condition).order_by(c.id).limit(limit)
+    found = connection.execute(query).all()
+    if not found:
+        return 0, 0
+    gone = store.delete_rows(connection, c.id.in_([row.id for row in found]))
+    imports.bury(connection, [row.turn_id for row in found])
+    return gone, found[-1].id
 
 
 def _overwrite(connection: Connection) -> None:

@@ -27,8 +27,12 @@ NOT_BUILT = LedgerError(
     "The ledger has rows that its rollups do not count yet.",
     "Count them with: warmline db rollup",
 )
-_AT_ONCE = 500
-"""Values of a list in one statement; rows that are read before they are changed."""
+AT_ONCE = 500
+"""Rows that are read before they are changed: values of a list in one statement.
+
+Who shares PostgreSQL with others that write changes no more in one transaction: sums are locked in
+the order of their keys within each of these parts only, and two that go on to another part may
+wait for each other in a circle."""
 
 
 class Verdict(NamedTuple):
@@ -101,7 +105,7 @@ def delete_rows(
 ) -> int:
     """Delete rows as if they had never been, also from the rollups; returns how many."""
     deleted = 0
-    while old := _locked(connection, condition, limit=_AT_ONCE):
+    while old := _locked(connection, condition, limit=AT_ONCE):
         connection.execute(delete(turns).where(c.turn_id.in_([row.turn_id for row in old])))
         made = Contributions()
         made.add(old, -1)
@@ -218,5 +222,5 @@ def _locked(
 
 
 def _parts(rows: Sequence[TurnRow]) -> Iterator[Sequence[TurnRow]]:
-    for first in range(0, len(rows), _AT_ONCE):
-        yield rows[first : first + _AT_ONCE]
+    for first in range(0, len(rows), AT_ONCE):
+        yield rows[first : first + AT_ONCE]

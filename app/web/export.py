@@ -47,6 +47,10 @@ class Bounds:
 BOUNDS = Bounds()
 
 
+class ReaderTooSlow(TimeoutError):
+    """Tells the log why an answer has no end."""
+
+
 def router(web: Web, bounds: Bounds = BOUNDS) -> APIRouter:
     routes = APIRouter(prefix="/api", tags=["api"])
     files = _Files(web, bounds)
@@ -109,7 +113,9 @@ class _Files:
         view = self._web.view(request, also=OWN[form])
         _wanted(self._web, request, form)
         rows = queries.count(self._web.ledger, view)
-        return Response(headers=_headers(view, form) | {"x-ledger-rows": str(rows)})
+        answer = Response(headers=_headers(view, form) | {"x-ledger-rows": str(rows)})
+        del answer.headers["content-length"]  # the file's, which is not known; 0 would be a lie
+        return answer
 
     def _closed(self) -> None:
         self._open -= 1
@@ -147,8 +153,11 @@ class _Download(StreamingResponse):
             with anyio.fail_after(self._bounds.patience):
                 await send(message)
 
-        with anyio.fail_after(self._bounds.whole):
-            await super().stream_response(in_time)
+        try:
+            with anyio.fail_after(self._bounds.whole):
+                await super().stream_response(in_time)
+        except TimeoutError:
+            raise ReaderTooSlow from None
 
 
 def _headers(view: Filter, form: Form) -> dict[str, str]:

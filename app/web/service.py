@@ -24,11 +24,15 @@ def router(web: Web, openapi: Callable[[], dict[str, Any]]) -> APIRouter:
 
     # On the event loop: these answer although every thread waits for the database.
 
+    # HEAD too: load balancers ask so.
+
+    @routes.head("/healthz", include_in_schema=False)
     @routes.get("/healthz", tags=["service"])
     async def healthz() -> JsonAnswer:
         """The process answers."""
         return JsonAnswer({"status": "ok"})
 
+    @routes.head("/readyz", include_in_schema=False)
     @routes.get("/readyz", tags=["service"])
     async def readyz() -> JsonAnswer:
         """The ledger can be read and written. Turns are served in any case."""

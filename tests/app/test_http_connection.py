@@ -249,8 +249,8 @@ async def test_a_client_that_leaves_within_its_body_has_none(came):
     assert [None] == app.got
 
 
-async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
-    got = []
+def taking_bodies(got):
+    """An application that takes each request's body as a whole, where the server gives it so."""
 
     async def app(scope, receive, send):
         whole = scope.get("extensions", {}).get(BODY)
@@ -258,10 +258,25 @@ async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
         await send(START)
         await send(body(b"ab"))
 
-    async with client(app) as one:
+    return app
+
+
+async def test_each_of_two_requests_that_came_at_once_has_its_own_body():
+    got = []
+    async with client(taking_bodies(got)) as one:
         one.say(post(1) + b"1" + post(1) + b"2")
         await one.answered()
     assert [b"1", b"2"] == got
+
+
+async def test_a_request_that_comes_with_the_end_of_a_body_keeps_its_own():
+    got = []
+    async with client(taking_bodies(got)) as one:
+        one.say(post(4) + b"12")
+        await asyncio.sleep(0)
+        one.say(b"34" + post(1) + b"5")
+        await one.answered()
+    assert [b"1234", b"5"] == got
 
 
 async def test_an_upgrade_is_the_servers_alone_also_behind_an_answer():

@@ -100,7 +100,7 @@ def test_a_ledger_that_is_gone_is_told_on_every_page_and_fetched_anew_when_it_is
         for path in PAGES:
             page.goto(server.url + path)
             expect(strip(page)).to_contain_text("The ledger cannot be read since")
-            expect(strip(page)).to_contain_text("The database says OperationalError.")
+            expect(strip(page)).to_contain_text("The database says OperationalError. Check that it runs, is not locked and has room.")  # fmt: skip
             expect(strip(page)).to_contain_text("1 row waits to be written.")
             expect(strip(page)).to_contain_text("Turns are served")
         page.goto(f"{server.url}/requests")

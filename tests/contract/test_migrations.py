@@ -1,20 +1,31 @@
 """The migrations make exactly the schema of the models, on an empty and on a used database."""
 
+import dataclasses
 import re
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
+import pytest
 from alembic import command
 from alembic.autogenerate import compare_metadata
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
-from app.ledger.database import alembic_config, migration_engine, open_engine, prepare
+from app.ledger import series
+from app.ledger.database import alembic_config, migration_engine, open_engine, prepare, upgrade
+from app.ledger.filters import Filter
 from app.ledger.models import Base
+from app.ledger.retention import prune
+from app.ledger.rollups.contribution import DAY, HOUR, QUARTER
+from app.ledger.summary import summarize
+from app.ledger.writer import write_rows
 from app.paths import ALEMBIC
 from tests.support import postgres
+from tests.support.databases import fresh
+from tests.support.rows import START_MS, make_row
 
 
 def schema(engine) -> dict:
@@ -93,6 +104,50 @@ def test_postgresql_is_migrated_to_the_schema_of_the_models_too():
         before = schema(migrated)
         migrated.dispose()
         goes_down_and_up_again(url, before)
+
+
+@pytest.mark.parametrize("backend", ["sqlite", "postgresql"])
+@pytest.mark.parametrize("kept_days", [3, 1])
+def test_sums_of_deleted_rows_outlive_a_change_of_what_they_are_summed_up_by(
+    backend: str, kept_days: int, tmp_path: Path
+):
+    first = START_MS - START_MS % DAY
+    known = [
+        make_row(
+            started_at=first + number * 7 * QUARTER,
+            session=f"session-{number // 20}",
+            ttft_ms=400.0,
+        )
+        for number in range(90)
+    ]
+    edges = range(first, first + 7 * DAY + 1, QUARTER)
+
+    def figures(engine) -> tuple:
+        view, wide = Filter(start=first, end=first + 9 * DAY), edges[::96]
+        return (
+            dataclasses.asdict(summarize(engine, view)),
+            series.continuity(engine, view, edges),
+            series.ttft(engine, view, edges),
+            [series.residency(engine, Filter(start=a, end=b)) for a, b in pairwise(wide)],
+        )
+
+    with fresh(backend, tmp_path) as url:
+        engine = prepare(url)
+        write_rows(engine, known)
+        # Of the rows, three days are left; or none, so that hours are gone that are not over.
+        prune(engine, first + 8 * DAY, row_days=kept_days, rollup_days=0)
+        before = figures(engine)
+        assert before[0]["total"] == len(known)
+        migrations = migration_engine(url)
+        with migrations.begin() as connection:
+            command.downgrade(alembic_config(connection), "0005")
+        upgrade(url)
+        assert before == figures(engine)
+        # The next turn, by which hours are summed up, is taken.
+        write_rows(engine, [make_row(started_at=first + 8 * DAY + HOUR)])
+        assert summarize(engine, Filter(start=first, end=first + 9 * DAY)).total == len(known) + 1
+        engine.dispose()
+        migrations.dispose()
 
 
 def test_postgresql_sorts_every_text_by_its_bytes_as_sqlite_does():

@@ -54,17 +54,19 @@ _ONE: dict[str, Any] = {
 
 @st.composite
 def rows(draw: st.DrawFn) -> TurnRow:
-    """A turn of thirty, within three days: the same one comes again now and then, with other
+    """A turn of sixty, within three days: the same one comes again now and then, with other
     values. Most fall into so few stretches and sessions that these have several each."""
     row = draw(ledger.rows)
     if draw(st.sampled_from([True, True, True, False])):
         start, whose = draw(_close), _ONE | {"session_key": draw(st.sampled_from("ab"))}
+        if draw(st.booleans()):
+            whose |= {"kind": "generation", "status": "completed", "eligible": True}
     else:
         start, whose = draw(instants), {}
     end = start + draw(st.integers(0, HOUR))
     return replace(
         row,
-        turn_id=f"t{draw(st.integers(1, 30))}",
+        turn_id=f"t{draw(st.integers(1, 60))}",
         started_at=start,
         ended_at=end,
         recorded_at=end,

@@ -15,6 +15,7 @@ import uvicorn
 
 from app.clock import Clock
 from app.main import Service, create_app
+from app.server import configure
 from app.settings import Settings, load
 
 
@@ -73,9 +74,9 @@ async def running(config: Settings, *, clock: Clock | None = None) -> AsyncItera
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]
-        server = uvicorn.Server(
-            uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=2)
-        )
+        serving = configure(app, config)
+        serving.timeout_graceful_shutdown = 2
+        server = uvicorn.Server(serving)
         # Signals are the test runner's; the task ends when the server has shut down.
         task = asyncio.ensure_future(server._serve([listener]))
         while not server.started:

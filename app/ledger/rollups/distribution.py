@@ -25,6 +25,7 @@ _MOST = 2_000
 _ENTRY = "i"
 """One change, four bytes, little-endian as stored: the bucket in the lower half, and in the upper
 one the growth, from -32,768 to 32,767."""
+_HALF = "h"
 _GREATEST = 32_767
 
 
@@ -34,13 +35,13 @@ class Distribution:
     __slots__ = ("_counts",)
 
     def __init__(self, samples: Iterable[float] = ()) -> None:
-        self._counts: Counter[int] = Counter(map(bucket_of, samples))
+        self._counts: dict[int, int] = dict(Counter(map(bucket_of, samples)))
 
     @classmethod
     def read(cls, stored: bytes) -> Distribution:
         """Raises ``ValueError`` where a count is below zero."""
         made = cls()
-        made._counts = read_counts(stored)
+        made._counts = _counts_of(stored)
         return made
 
     def stored(self) -> bytes:
@@ -61,7 +62,7 @@ class Distribution:
 
     @property
     def samples(self) -> int:
-        return self._counts.total()
+        return sum(self._counts.values())
 
     def percentile(self, percent: float) -> float | None:
         """The value that ``percent`` of all samples do not exceed (nearest rank), in milliseconds.
@@ -127,19 +128,24 @@ def _cut(changes: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 
 def read_counts(stored: bytes) -> Counter[int]:
     """What all the changes amount to; buckets whose count is zero are left out."""
-    entries = array(_ENTRY)
-    entries.frombytes(stored)
+    return Counter(_counts_of(stored))
+
+
+def _counts_of(stored: bytes) -> dict[int, int]:
+    halves = array(_HALF)
+    halves.frombytes(stored)
     if sys.byteorder == "big":
-        entries.byteswap()
+        halves.byteswap()
     counts: defaultdict[int, int] = defaultdict(int)
-    for entry in entries:
-        counts[entry & 0xFFFF] += entry >> 16
+    each = iter(halves)
+    for bucket, growth in zip(each, each, strict=True):
+        counts[bucket] += growth
     least = min(counts.values(), default=1)
     if least < 0:
         raise ValueError("samples were taken away that were never added")
     if least == 0:
-        return Counter({bucket: count for bucket, count in counts.items() if count})
-    return Counter(counts)
+        return {bucket: count for bucket, count in counts.items() if count}
+    return dict(counts)
 
 
 def _value(bucket: int) -> float:

@@ -14,25 +14,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    and_,
-    cast,
-    delete,
-    func,
-    or_,
-    select,
-    tuple_,
-)
-from sqlalchemy.types import BigInteger
+from sqlalchemy import Connection, delete
 
 from app.ledger.rollups import tables
 from app.ledger.rollups.contribution import DAY, HOUR
 from app.ledger.rollups.shares import stored_shares
 from app.ledger.rollups.state import RollupState
+from app.ledger.rollups.unfiltered import among, listed
 
-li, b, s = tables.lives.c, tables.blocks.c, tables.sessions.c
 SIZES = range(21)
 """A block of size ``n`` has ``2 ** n`` hours; the greatest has a hundred years."""
 EVERYTHING = (21, 0)
@@ -72,24 +61,38 @@ def block_of(first: int, last: int) -> Block:
 
 def active(connection: Connection, start: int, end: int | None) -> list[str]:
     """The sessions that have stretches in ``[start, end)``."""
-    query = select(s.session_key).where(s.level == HOUR, s.start >= start).distinct()
-    return list(connection.execute(query if end is None else query.where(s.start < end)).scalars())
+    until = "" if end is None else f" AND start < {end}"
+    found = connection.exec_driver_sql(
+        "SELECT DISTINCT session_key FROM rollup_sessions "  # noqa: S608  (numbers)
+        f"WHERE level = {HOUR} AND start >= {start}{until}"
+    )
+    return list(found.scalars().all())
+
+
+def in_blocks(blocks: Sequence[Block]) -> str:
+    """The lives of some blocks. SQLite looks up columns by a list, but not pairs of them."""
+    sizes, numbers = ({*part} for part in zip(*blocks, strict=True))
+    pairs = ", ".join(f"({size}, {block})" for size, block in blocks)
+    return (
+        f"size IN ({', '.join(map(str, sizes))}) AND block IN ({', '.join(map(str, numbers))}) "
+        f"AND (size, block) IN (VALUES {pairs})"
+    )
 
 
 def refresh(connection: Connection, sessions: Iterable[str], state: RollupState) -> None:
     """Work out anew the lives of these sessions, and the blocks that they leave or enter."""
     touched: set[Block] = set()
     for some in _parts(sorted(set(sessions))):
-        is_one = li.session_key.in_(some)
-        known = {life.session_key: life for life in _lives(connection, is_one)}
+        whose, given = among(connection), (listed(connection, some),)
+        known = {life.session_key: life for life in _lives(connection, whose, given)}
         wanted = {life.session_key: life for life in _worked_out(connection, some, state)}
         gone = [life for key, life in known.items() if wanted.get(key) != life]
         new = [life for key, life in wanted.items() if known.get(key) != life]
         if gone:
-            keys = [life.session_key for life in gone]
-            connection.execute(delete(tables.lives).where(li.session_key.in_(keys)))
+            keys = listed(connection, [life.session_key for life in gone])
+            connection.exec_driver_sql(f"DELETE FROM rollup_lives WHERE {whose}", (keys,))  # noqa: S608
         if new:
-            connection.execute(tables.lives.insert(), [life._asdict() for life in new])
+            _insert(connection, "rollup_lives", Life._fields, [tuple(life) for life in new])
         touched |= {(life.size, life.block) for life in (*gone, *new)}
     for part in _parts(sorted(touched)):
         _count(connection, part)
@@ -105,49 +108,54 @@ def _worked_out(
     connection: Connection, sessions: Sequence[str], state: RollupState
 ) -> Iterator[Life]:
     days = state.whole_until(DAY)
-    sums = [cast(func.sum(s[name]), BigInteger) for name in ("turns", "incremental", "known")]
-    query = (
-        select(s.session_key, func.min(s.first_at), func.max(s.last_at), *sums)
-        .where(
-            s.session_key.in_(sessions),
-            or_(
-                and_(s.level == DAY, s.start < days),
-                and_(s.level == HOUR, s.start >= days, s.start < state.coarse_until),
-            ),
-        )
-        .group_by(s.session_key)
+    sums = ", ".join(f"CAST(SUM({name}) AS BIGINT)" for name in ("turns", "incremental", "known"))
+    # By an expression, so that SQLite looks up the sessions and not the stretches.
+    found = connection.exec_driver_sql(
+        f"SELECT session_key, MIN(first_at), MAX(last_at), {sums} FROM rollup_sessions "  # noqa: S608
+        f"WHERE {among(connection)} AND ((level + 0 = {DAY} AND start < {days}) "
+        f"OR (level + 0 = {HOUR} AND start >= {days} AND start < {state.coarse_until})) "
+        "GROUP BY session_key",
+        (listed(connection, sessions),),
     )
-    for key, first_at, last_at, *figures in connection.execute(query):
+    for key, first_at, last_at, *figures in found.all():
         first, last = first_at // HOUR, last_at // HOUR
         yield Life(key, *block_of(first, last), first, last, *figures)
 
 
 def _count(connection: Connection, touched: Sequence[Block]) -> None:
     of: dict[Block, list[Life]] = {block: [] for block in touched}
-    for life in _lives(connection, tuple_(li.size, li.block).in_(touched)):
+    for life in _lives(connection, in_blocks(touched)):
         of[life.size, life.block].append(life)
-    connection.execute(delete(tables.blocks).where(tuple_(b.size, b.block).in_(touched)))
+    pairs = ", ".join(map(str, touched))
+    connection.exec_driver_sql(
+        f"DELETE FROM rollup_blocks WHERE (size, block) IN (VALUES {pairs})"  # noqa: S608
+    )
     rows = []
     for (size, block), some in of.items():
         if some:
             leader = min(some, key=lambda life: (-life.turns, life.session_key))
-            rows.append(
-                {
-                    "size": size,
-                    "block": block,
-                    "sessions": len(some),
-                    "most": leader.turns,
-                    "leader": leader.session_key,
-                    "shares": stored_shares((life.incremental, life.known) for life in some),
-                }
-            )
+            shares = stored_shares((life.incremental, life.known) for life in some)
+            rows.append((size, block, len(some), leader.turns, leader.session_key, shares))
     if rows:
-        connection.execute(tables.blocks.insert(), rows)
+        columns = ("size", "block", "sessions", "most", "leader", "shares")
+        _insert(connection, "rollup_blocks", columns, rows)
 
 
-def _lives(connection: Connection, condition: ColumnElement[bool]) -> list[Life]:
-    query = select(*(li[name] for name in Life._fields)).where(condition)
-    return [Life(*row) for row in connection.execute(query)]
+def _lives(connection: Connection, condition: str, given: tuple[Any, ...] = ()) -> list[Life]:
+    columns = ", ".join(Life._fields)
+    query = f"SELECT {columns} FROM rollup_lives WHERE {condition}"  # noqa: S608
+    return [Life(*row) for row in connection.exec_driver_sql(query, given).all()]
+
+
+def _insert(
+    connection: Connection, table: str, columns: Sequence[str], rows: list[tuple[Any, ...]]
+) -> None:
+    mark = "%s" if connection.dialect.name == "postgresql" else "?"
+    marks = ", ".join([mark] * len(columns))
+    connection.exec_driver_sql(
+        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})",  # noqa: S608
+        rows,
+    )
 
 
 def _parts(found: Sequence[Any]) -> Iterator[Sequence[Any]]:

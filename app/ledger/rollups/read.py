@@ -25,6 +25,7 @@ from sqlalchemy import (
     cast,
     false,
     func,
+    or_,
     select,
 )
 
@@ -42,6 +43,7 @@ from app.ledger.models import turns
 from app.ledger.rollups import plan as plans
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
+from app.ledger.rollups.among import among
 from app.ledger.rollups.contribution import LEVELS, SUMS
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.plan import Plan
@@ -170,23 +172,27 @@ def cells(
         found += [(grid.bucket(place), cell) for (place,), cell in rows]
     grid = Grid.of(tables.cells.c.start, made.edges)
     width = len(fold.by) + 1
-    for query in _cell_queries(view, made, grid, fold):
-        for row in connection.execute(query):
-            found.append((grid.bucket(row[0]), fold.cell(tuple(row[1:width]), row[width:])))
+    for query in _cell_queries(connection, view, made, grid, fold):
+        for row in connection.execute(query).all():
+            found.append((grid.bucket(row[0]), fold.cell(row[1:width], row[width:])))
     return found
 
 
-def _cell_queries(view: Filter, made: Plan, grid: Grid, fold: Fold) -> Iterable[Select[Any]]:
+def _cell_queries(
+    connection: Connection, view: Filter, made: Plan, grid: Grid, fold: Fold
+) -> Iterable[Select[Any]]:
     s = tables.cells.c
     place = grid.value.label("cell_grid")
     sums = [cast(func.sum(s[name]), BigInteger) for name in fold.sums]
-    detail = s.detail == _detail(view, CELLS - SESSIONS)
-    for within in in_stretches(tables.cells, made, detail):
+    detail = _detail(view, CELLS - SESSIONS)
+    # Keys of the lesser detail have one name each for what all cells are told apart by.
+    by = [_k.id] if fold is ALL and detail == 0 else [label.name for label in fold.by]
+    for within in in_stretches(connection, tables.cells, made, s.detail == detail):
         yield (
             select(place, *fold.by, *sums)
             .join_from(tables.cells, tables.keys, s.key == _k.id)
             .where(within, *fold.where, *dimensions_of(view, key_column))
-            .group_by("cell_grid", *(label.name for label in fold.by))
+            .group_by("cell_grid", *by)
         )
 
 
@@ -201,40 +207,59 @@ def ttft(
         query = select(time, c.mode, c.ttft_ms).where(
             where(view, made.rows), generation, c.ttft_ms.is_not(None)
         )
-        for instant, mode, sample in connection.execute(query):
+        for instant, mode, sample in connection.execute(query).all():
             samples[_bucket(made.edges, instant), mode].append(sample)
     stored: dict[tuple[int, str | None], list[bytes]] = defaultdict(list)
+    of_start: dict[int, int] = {}
     t = tables.times.c
     detail = t.detail == _detail(view, frozenset({"mode", "kind"}))
-    for within in in_stretches(tables.times, made, detail):
+    for within in in_stretches(connection, tables.times, made, detail):
         found = (
             select(t.start, _k.mode, t.ttft)
             .join_from(tables.times, tables.keys, t.key == _k.id)
             .where(within, *dimensions_of(view, key_column))
         )
-        for start, mode, times in connection.execute(found):
-            stored[_bucket(made.edges, start), mode].append(times)
+        for start, mode, times in connection.execute(found).all():
+            # Several stretches begin at once: one for each mode.
+            if start not in of_start:
+                of_start[start] = _bucket(made.edges, start)
+            stored[of_start[start], mode].append(times)
     result: list[dict[str | None, Distribution]] = [{} for _ in made.edges[1:]]
     for bucket, mode in {*samples, *stored}:
         whole = Distribution.read(b"".join(stored.get((bucket, mode), ())))
-        whole.add(Distribution(samples.get((bucket, mode), ())))
+        if (bucket, mode) in samples:
+            whole.add(Distribution(samples[bucket, mode]))
         if whole:
             result[bucket][mode] = whole
     return result
 
 
 def in_stretches(
-    table: Table, made: Plan, *further: ColumnElement[bool]
+    connection: Connection,
+    table: Table,
+    made: Plan,
+    *further: ColumnElement[bool],
+    few: bool = False,
 ) -> Iterable[ColumnElement[bool]]:
-    """Conditions that select the stretches of a plan, each once; ``further`` apply to all."""
-    level, start = table.c.level, table.c.start
+    """Conditions that select the stretches of a plan, each once; ``further`` apply to all.
+
+    With ``few``, these leave so few that they are to be looked up by them: without statistics
+    SQLite would read whole stretches, but not by an expression.
+    """
+    level: ColumnElement[int] = table.c.level + 0 if few else table.c.level
+    start = table.c.start
+    # With all conditions in each: so SQLite looks up each by the key.
+    shared = () if few else further
+    together = []
     for length, spans in made.stretches.items():
         if len(spans) <= FEW:
             for first, end in spans:
-                yield and_(*further, level == length, start >= first, start < end)
+                together.append(and_(*shared, level == length, start >= first, start < end))
         else:
             starts = [at for first, end in spans for at in range(first, end, length)]
-            yield and_(*further, level == length, start.in_(starts))
+            yield and_(*further, level == length, among(connection, start, starts))
+    if together:
+        yield and_(*further, or_(*together)) if few else or_(*together)
 
 
 def _detail(view: Filter, told_apart: frozenset[str]) -> int:

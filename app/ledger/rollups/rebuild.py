@@ -76,6 +76,8 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
     while True:
         with writing.begin() as connection:
             state = states.hold(connection, change=True)
+            # Rows may have been deleted as too old meanwhile: their sums stay as they are.
+            since = max(since, _since(state))
             first = connection.execute(
                 select(func.min(c.started_at)).where(c.started_at >= since)
             ).scalar_one()

@@ -12,29 +12,25 @@ from sqlalchemy import (
     Connection,
     Select,
     Subquery,
-    and_,
-    case,
     cast,
     func,
-    literal,
     select,
     union,
     union_all,
 )
 
-from app.ledger.cells import INCREMENTAL, known_usage
-from app.ledger.conditions import dimensions_of, generation, time_column, where
+from app.ledger.conditions import dimensions_of, time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rollups import tables, wide
+from app.ledger.rollups import tables, unfiltered, wide
+from app.ledger.rollups.among import among
 from app.ledger.rollups.contribution import SESSION_LEVELS, SESSION_SUMS
 from app.ledger.rollups.lives import Life
 from app.ledger.rollups.plan import Plan
 from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
-from engine.model import Reason, UsageState
+from app.ledger.rollups.unfiltered import OF_ROW
 
 c, s = turns.c, tables.sessions.c
-_BY_SESSION = "ix_rollup_sessions_session_key_level_start"
 
 
 class SessionSums(NamedTuple):
@@ -54,7 +50,7 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
     # First which ones they are: adding up the rest of all of them takes much longer.
     found = _wide(connection, view)
     if found is None:
-        parts = _parts(view, made, ("turns",))
+        parts = _parts(connection, view, made, ("turns",))
         order = (_sum(parts, "turns").desc(), parts.c.session_key)
         first = select(parts.c.session_key).group_by(parts.c.session_key).order_by(*order)
         most = list(connection.execute(first.limit(limit)).scalars())
@@ -63,13 +59,20 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
         known = {key: turns for turns, key in wide.leaders(connection, found.core, limit)}
         known |= {key: -turns for key, (turns, _, _) in found.added_up.items()}
         most = sorted(known, key=lambda key: (known[key], key))[:limit]
+        of_most = unfiltered.sums(connection, made, SESSION_SUMS, ends=True, only=most)
+        return [
+            SessionSums(key, name, first_at, last_at, tuple(figures))
+            for key, name, first_at, last_at, *figures in sorted(
+                of_most, key=lambda row: (-row[4], row[0])
+            )
+        ]
     return _summed(connection, view, made, most)
 
 
 def _summed(
     connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None
 ) -> list[SessionSums]:
-    parts = _parts(view, made, SESSION_SUMS, ends=True, only=only)
+    parts = _parts(connection, view, made, SESSION_SUMS, ends=True, only=only)
     query = (
         select(
             parts.c.session_key,
@@ -83,7 +86,7 @@ def _summed(
     )
     return [
         SessionSums(key, name, first_at, last_at, tuple(figures))
-        for key, name, first_at, last_at, *figures in connection.execute(query)
+        for key, name, first_at, last_at, *figures in connection.execute(query).all()
     ]
 
 
@@ -95,7 +98,7 @@ def count(connection: Connection, view: Filter) -> int:
     made = _plan(connection, view)
     selects: list[Select[Any]] = [
         _of(view, select(s.session_key).where(within))
-        for within in in_stretches(tables.sessions, made)
+        for within in in_stretches(connection, tables.sessions, made)
     ]
     if made.rows:
         selects.append(select(c.session_key).where(where(view, made.rows)))
@@ -111,7 +114,7 @@ def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]
         shares.subtract((life.incremental, life.known) for life in found.twice)
         shares.update((part, known) for _, part, known in found.added_up.values())
         return [(*share, number) for share, number in shares.items() if number]
-    parts = _parts(view, _plan(connection, view), ("incremental", "known"))
+    parts = _parts(connection, view, _plan(connection, view), ("incremental", "known"))
     each = (
         select(_sum(parts, "incremental").label("part"), _sum(parts, "known").label("whole"))
         .group_by(parts.c.session_key)
@@ -141,30 +144,21 @@ def _wide(connection: Connection, view: Filter) -> Wide | None:
         return None
     found: dict[str, tuple[int, ...]] = {}
 
-    def add(sums: Iterable[tuple[Any, ...]]) -> None:
+    def add(sums: Iterable[Sequence[Any]]) -> None:
         for key, *few in sums:
             known = found.get(key)
             found[key] = tuple(few if known is None else map(plus, known, few))
 
     for beside in core.beside:
-        add(_each(connection, view, beside))
+        add(unfiltered.sums(connection, beside, _FEW))
     crossing = wide.crossing(connection, core)
     if len(found) + len(crossing) >= wide.MANY:
         return None
-    twice = wide.lives(connection, core, list(found))
+    twice = wide.lives(connection, core, found)
     add((life.session_key, life.turns, life.incremental, life.known) for life in twice)
     if crossing:
-        add(_each(connection, view, core.hours, crossing))
+        add(unfiltered.sums(connection, core.hours, _FEW, only=crossing))
     return Wide(core, twice, found)
-
-
-def _each(
-    connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None = None
-) -> Iterable[tuple[Any, ...]]:
-    """``_FEW`` of each session that has turns in a plan."""
-    parts = _parts(view, made, _FEW, only=only)
-    query = select(parts.c.session_key, *(_sum(parts, name) for name in _FEW))
-    return (tuple(row) for row in connection.execute(query.group_by(parts.c.session_key)))
 
 
 def _plan(connection: Connection, view: Filter) -> Plan:
@@ -183,6 +177,7 @@ def _sum(parts: Subquery, name: str) -> ColumnElement[int]:
 
 
 def _parts(
+    connection: Connection,
     view: Filter,
     made: Plan,
     names: Sequence[str],
@@ -191,54 +186,21 @@ def _parts(
     only: Sequence[str] | None = None,
 ) -> Subquery:
     """Stretches and rows, one below the other; of each session there may be many."""
-    of_stretch = () if only is None else (s.session_key.in_(only),)
-    of_row_too = () if only is None else (c.session_key.in_(only),)
+    of_stretch = () if only is None else (among(connection, s.session_key, only),)
+    of_row_too = () if only is None else (among(connection, c.session_key, only),)
     selects: list[Select[Any]] = []
-    for within in in_stretches(tables.sessions, made):
+    for within in in_stretches(
+        connection, tables.sessions, made, *of_stretch, few=only is not None
+    ):
         columns = [s.session, s.first_at, s.last_at] if ends else []
         stretches = select(s.session_key, *columns, *(s[name] for name in names))
-        if only is not None:
-            # Without statistics, SQLite would read all sessions of these stretches.
-            stretches = stretches.with_hint(tables.sessions, f"INDEXED BY {_BY_SESSION}", "sqlite")
-        selects.append(_of(view, stretches.where(within, *of_stretch)))
+        selects.append(_of(view, stretches.where(within)))
     if made.rows:
         time = time_column(view.by)
         of_row = [c.session, time.label("first_at"), time.label("last_at")] if ends else []
         selects.append(
-            select(c.session_key, *of_row, *(_OF_ROW[name].label(name) for name in names)).where(
+            select(c.session_key, *of_row, *(OF_ROW[name].label(name) for name in names)).where(
                 where(view, made.rows), *of_row_too
             )
         )
     return union_all(*selects).subquery()
-
-
-def _one(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return case((condition, 1), else_=0)
-
-
-def _amount(column: ColumnElement[Any], condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return case((condition, func.coalesce(column, 0)), else_=0)
-
-
-_known = and_(generation, c.mode.is_not(None))
-_incremental = and_(_known, c.mode.in_(sorted(INCREMENTAL)))
-_eligible = and_(_known, c.eligible)
-_usage = and_(generation, known_usage)
-_OF_ROW: dict[str, ColumnElement[int]] = {
-    "turns": literal(1),
-    "generation": _one(generation),
-    "known": _one(_known),
-    "incremental": _one(_incremental),
-    "eligible": _one(_eligible),
-    "breaks": _one(and_(_eligible, c.mode.not_in(sorted(INCREMENTAL)))),
-    "mismatches": _one(and_(_eligible, c.reason == Reason.PREFIX_MISMATCH.value)),
-    "usage_turns": _one(_usage),
-    "inconsistent": _one(and_(_usage, c.usage_state == UsageState.INCONSISTENT.value)),
-    "input": _amount(c.input_tokens, _usage),
-    "cached": _amount(c.cached_tokens, _usage),
-    "write_turns": _one(and_(_usage, c.cache_write_tokens.is_not(None))),
-    "cache_write": _amount(c.cache_write_tokens, _usage),
-    "output": _amount(c.output_tokens, generation),
-    "reasoning": _amount(c.reasoning_tokens, generation),
-}
-"""What one row adds to ``SESSION_SUMS``; as ``contribution`` says in Python."""

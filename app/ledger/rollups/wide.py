@@ -8,21 +8,20 @@ those that go on beyond it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, Connection, and_, false, func, or_, select, tuple_
+from sqlalchemy import Connection
 
 from app.ledger.filters import Filter
 from app.ledger.rollups import state as states
-from app.ledger.rollups import tables
 from app.ledger.rollups.contribution import HOUR, SESSION_LEVELS, start_of
-from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life
+from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life, in_blocks
 from app.ledger.rollups.plan import Plan, plan
 from app.ledger.rollups.shares import Share, count_shares
 from app.ledger.rollups.state import RollupState
+from app.ledger.rollups.unfiltered import among, listed
 
-li, b = tables.lives.c, tables.blocks.c
 MANY = 5_000
 """From so many sessions that have to be added up on, adding up all is as quick."""
 
@@ -36,9 +35,6 @@ class Core:
     end: int
     hours: Plan
     beside: tuple[Plan, ...]
-
-    def holds(self, life: Life) -> bool:
-        return self.first <= life.first and life.last < self.end
 
 
 def core(connection: Connection, view: Filter) -> Core | None:
@@ -67,15 +63,15 @@ def _any(side: tuple[int, int]) -> bool:
     return side[0] < side[1]
 
 
-def within(whole: Core) -> ColumnElement[bool]:
+def within(whole: Core) -> str:
     """The blocks that lie within the core."""
     terms = []
     for size in SIZES:
         first, end = -(-whole.first >> size), whole.end >> size
         if first >= end:
             break
-        terms.append(and_(b.size == size, b.block >= first, b.block < end))
-    return or_(false(), *terms)
+        terms.append(f"(size = {size} AND block >= {first} AND block < {end})")
+    return f"({' OR '.join(terms or ['1 = 0'])})"
 
 
 def cut(whole: Core) -> list[Block]:
@@ -88,69 +84,76 @@ def cut(whole: Core) -> list[Block]:
     return sorted(found)
 
 
-def held(whole: Core) -> ColumnElement[bool]:
+def held(whole: Core) -> str:
     """The lives within the core whose block is not."""
-    return and_(_in_cut(whole), li.first >= whole.first, li.last < whole.end)
+    return f"{in_blocks(cut(whole))} AND {_holds(whole)}"
+
+
+def _holds(whole: Core) -> str:
+    return f"first >= {whole.first} AND last < {whole.end}"
 
 
 def crossing(connection: Connection, whole: Core) -> list[str]:
     """The sessions with hours in the core that are not within it."""
-    query = select(li.session_key).where(
-        _in_cut(whole),
-        li.first < whole.end,
-        li.last >= whole.first,
-        or_(li.first < whole.first, li.last >= whole.end),
+    found = connection.exec_driver_sql(
+        f"SELECT session_key FROM rollup_lives WHERE {in_blocks(cut(whole))} "  # noqa: S608  (numbers)
+        f"AND first < {whole.end} AND last >= {whole.first} AND NOT ({_holds(whole)}) LIMIT {MANY}"
     )
-    return list(connection.execute(query.limit(MANY)).scalars())
+    return list(found.scalars().all())
 
 
-def lives(connection: Connection, whole: Core, sessions: Sequence[str]) -> list[Life]:
+def lives(connection: Connection, whole: Core, sessions: Collection[str]) -> list[Life]:
     """Of these sessions, the lives within the core."""
-    query = select(*(li[name] for name in Life._fields)).where(li.session_key.in_(sessions))
-    return [life for life in (Life(*row) for row in connection.execute(query)) if whole.holds(life)]
-
-
-def _in_cut(whole: Core) -> ColumnElement[bool]:
-    return tuple_(li.size, li.block).in_(cut(whole))
+    found = connection.exec_driver_sql(
+        f"SELECT {', '.join(Life._fields)} FROM rollup_lives "  # noqa: S608
+        f"WHERE {among(connection)} AND {_holds(whole)}",
+        (listed(connection, sessions),),
+    )
+    return [Life(*row) for row in found.all()]
 
 
 def count(connection: Connection, whole: Core) -> int:
     """How many sessions lie within the core."""
-    blocks = select(func.coalesce(func.sum(b.sessions), 0)).where(within(whole))
-    others = select(func.count()).select_from(tables.lives).where(held(whole))
-    return int(connection.execute(blocks).scalar_one() + connection.execute(others).scalar_one())
+    found = connection.exec_driver_sql(
+        "SELECT CAST(COALESCE(SUM(sessions), 0) AS BIGINT) FROM rollup_blocks "  # noqa: S608
+        f"WHERE {within(whole)} "
+        f"UNION ALL SELECT COUNT(*) FROM rollup_lives WHERE {held(whole)}"
+    )
+    return sum(found.scalars().all())
 
 
 def shares(connection: Connection, whole: Core) -> Counter[Share]:
     """What of each session within the core was continued."""
-    stored = connection.execute(select(b.shares).where(within(whole))).scalars()
-    found = count_shares(b"".join(stored))
-    others = select(li.incremental, li.known).where(held(whole))
-    found.update((part, known) for part, known in connection.execute(others))
+    stored = connection.exec_driver_sql(
+        f"SELECT shares FROM rollup_blocks WHERE {within(whole)}"  # noqa: S608
+    )
+    found = count_shares(b"".join(stored.scalars().all()))
+    others = connection.exec_driver_sql(
+        f"SELECT incremental, known, COUNT(*) FROM rollup_lives WHERE {held(whole)} "  # noqa: S608
+        "GROUP BY incremental, known"
+    )
+    for part, known, number in others.all():
+        found[part, known] += number
     return found
 
 
 def leaders(connection: Connection, whole: Core, limit: int) -> list[tuple[int, str]]:
     """The sessions within the core that have the most turns: minus their number, and the key."""
     # The first sessions are in the first blocks, if both are ordered alike.
-    best = (
-        select(b.size, b.block, b.most)
-        .where(within(whole))
-        .order_by(b.most.desc(), b.leader)
-        .limit(limit)
-    )
-    blocks = connection.execute(best).all()
+    blocks = connection.exec_driver_sql(
+        f"SELECT size, block, most FROM rollup_blocks WHERE {within(whole)} "  # noqa: S608
+        f"ORDER BY most DESC, leader LIMIT {limit}"
+    ).all()
     least = blocks[-1].most if len(blocks) == limit else 0
-    of_blocks = and_(
-        tuple_(li.size, li.block).in_([(row.size, row.block) for row in blocks]), li.turns >= least
-    )
+    conditions = [held(whole)]
+    if blocks:
+        of_blocks = in_blocks([(row.size, row.block) for row in blocks])
+        conditions.append(f"{of_blocks} AND turns >= {least}")
     found: list[tuple[int, str]] = []
-    for condition in (of_blocks, held(whole)):
-        query = (
-            select(-li.turns, li.session_key)
-            .where(condition)
-            .order_by(li.turns.desc(), li.session_key)
-            .limit(limit)
+    for condition in conditions:
+        some = connection.exec_driver_sql(
+            f"SELECT -turns, session_key FROM rollup_lives WHERE {condition} "  # noqa: S608
+            f"ORDER BY turns DESC, session_key LIMIT {limit}"
         )
-        found += [(turns, key) for turns, key in connection.execute(query)]
+        found += [(turns, key) for turns, key in some.all()]
     return sorted(found)[:limit]

@@ -100,7 +100,8 @@ function journal({ journal }) {
 /** @param {string | null} error */
 function why(error) {
   if (!error) return "";
-  return error === "no_answer" ? "The database does not answer." : `The database says ${error}.`;
+  const said = error === "no_answer" ? "The database does not answer." : `The database says ${error}.`;
+  return `${said} Check that it runs, is not locked and has room.`;
 }
 
 /** @param {...(string | false | null | undefined)} parts */

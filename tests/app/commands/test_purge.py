@@ -55,7 +55,9 @@ def test_it_deletes_what_was_before_a_time():
     )
     assert "1 row deleted.\n" == result.output.splitlines(keepends=True)[-1]
     assert 2 == held()
-    assert "is not a time" in purge("--tenant", "t", "--before", "once").output
+    assert "--before is not a time" in purge("--tenant", "t", "--before", "once").output
+    unknown = purge("--tenant", "t", "--before", "now", "--tz", "Mars")
+    assert "tz is not a time zone" in unknown.output
 
 
 def test_nothing_to_delete_is_told():

@@ -9,11 +9,13 @@ import time
 import aiohttp
 import pytest
 import zstandard
+from aiohttp import web
 from openai import AsyncOpenAI
 
 from app.demo.provider.actions import Gate
 from app.demo.provider.faults import Hold, HttpError, RefuseUpgrade, silence
 from app.settings import load
+from tests.support.plain_upstream import upstream
 from tests.support.provider import AUTH, MODEL, provider, user
 from tests.support.service import running
 
@@ -329,6 +331,23 @@ async def test_other_routes_pass_through_and_compaction_is_a_row(tmp_path):
         assert got.headers["x-warmline-reason"] == "continuation_off"
         [row] = await live.rows(1)
         assert (row["kind"], row["response_id"]) == ("compaction", answer["id"])
+
+
+async def test_the_head_of_an_answer_that_passes_through_does_not_wait_for_its_body(tmp_path):
+    go_on = asyncio.Event()
+
+    async def handler(request):
+        answer = web.StreamResponse(headers={"content-type": "text/event-stream"})
+        await answer.prepare(request)
+        await go_on.wait()
+        await answer.write(b"data: {}\n\n")
+        return answer
+
+    async with upstream(handler) as url, running(config(tmp_path, url)) as live:
+        async with asyncio.timeout(5):
+            got = await live.http.get(f"{live.url}/v1/responses/resp_1?stream=true", headers=AUTH)
+        go_on.set()
+        assert (got.status, await got.read()) == (200, b"data: {}\n\n")
 
 
 # --- access ------------------------------------------------------------------------------------

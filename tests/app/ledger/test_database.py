@@ -146,6 +146,7 @@ def test_a_file_that_is_no_database_is_told_by_name(tmp_path: Path):
     with pytest.raises(LedgerError, match=r"notes\.txt") as caught:
         prepare(str(path))
     assert "ledger_unusable" == caught.value.code
+    assert "cannot be used: file is not a database. Check that" in str(caught.value)
 
 
 def test_a_directory_that_cannot_be_made_is_told(tmp_path: Path):

@@ -72,6 +72,7 @@ def test_a_server_that_is_not_there_is_told_by_name_and_without_the_password():
         prepare("postgresql://somebody:canary@127.0.0.1:1/ledger")
     assert "127.0.0.1" in str(caught.value)
     assert "canary" not in str(caught.value)
+    assert "? Check that it exists" in str(caught.value)  # after a question of the driver
 
 
 def test_the_ledger_knows_the_key_it_was_written_with(ledger: str):

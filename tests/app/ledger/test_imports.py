@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from app.errors import AppError
-from app.ledger import imports, purging
+from app.ledger import imports, purging, store
 from app.ledger.database import WRITES
 from app.ledger.imports import DELETED, PURGED, TOO_OLD, Counts, Undone
 from app.ledger.models import turns
@@ -239,3 +239,27 @@ def test_nothing_is_counted_twice_whatever_comes_and_goes(holding, steps):
     assert unjudged(ledger.rows.values()) == unjudged(stored(ledger.engine))
     for name in ("total", "continuity", "tokens", "ttft"):
         assert wanted[name] == found[name], name
+
+
+def test_each_part_of_an_undo_is_committed_so_that_writers_and_it_do_not_wait_in_a_circle(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(store, "AT_ONCE", 2)
+    take(engine, "i", [make_row() for _ in range(5)])
+    left = []
+    imports.undo(engine, "i", lambda _done, _of: left.append(turns_in(engine)))
+    assert [5, 3, 1, 0] == left
+
+
+def test_an_undo_that_was_broken_off_is_not_taken_for_an_import_that_is_whole(engine: Engine):
+    take(engine, "i", [make_row()])
+    imports.finish(engine, "i", imports.DONE, now=NOW, counts=Counts(1), formats=["csv"])
+
+    def broken(_done: int, _of: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        imports.undo(engine, "i", broken)
+    assert "undoing" == imports.one(engine, "i").state
+    assert Undone(1, 0) == imports.undo(engine, "i")
+    assert "undone" == imports.one(engine, "i").state

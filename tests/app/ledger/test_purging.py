@@ -1,12 +1,14 @@
+import sqlite3
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, event, select
 
-from app.ledger import imports
+from app.errors import LedgerError
+from app.ledger import imports, purging, store
 from app.ledger.database import open_engine, prepare
 from app.ledger.imports import PURGED, Counts
 from app.ledger.purging import Found, Target, look, purge, scrub
@@ -100,6 +102,58 @@ def test_no_import_brings_it_back_by_accident(engine: Engine):
     purge(engine, Target(session="s"))
     imports.begin(engine, "i", START_MS, ["s.csv"])
     assert Counts(skipped={PURGED: 1}) == imports.take(engine, "i", [row], Counts())
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_no_import_that_runs_meanwhile_brings_it_back(engine: Engine):
+    row = make_row(session="s")
+    write_rows(engine, [row])
+    imports.begin(engine, "i", START_MS, ["s.csv"])
+    other = open_engine(engine.url)
+    reads = []
+
+    def purge_behind_the_first_read(_connection, _cursor, statement, *_rest):
+        reads.append(statement)
+        if len(reads) == 1:
+            purge(other, Target(session="s"))
+
+    event.listen(engine, "after_cursor_execute", purge_behind_the_first_read)
+    counts = imports.take(engine, "i", [row], Counts())
+    event.remove(engine, "after_cursor_execute", purge_behind_the_first_read)
+    other.dispose()
+    assert (0, []) == (counts.new, stored(engine))
+
+
+def test_each_part_of_it_is_committed_so_that_writers_and_it_do_not_wait_in_a_circle(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr(store, "AT_ONCE", 2)
+    write_rows(engine, [make_row(session="s") for _ in range(5)])
+    left = []
+    purge(engine, Target(session="s"), lambda _done, _of: left.append(turns_in(engine)))
+    assert [5, 3, 1, 0, 0] == left
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("target", [Target(tenant="a"), Target(session="a-1")])
+def test_an_old_turn_that_ends_when_its_rows_are_gone_does_not_outlive_its_sums(
+    engine: Engine, target: Target, monkeypatch: pytest.MonkeyPatch
+):
+    pruned(engine, old_and_new("a") + old_and_new("b"))
+    late = make_row(tenant="a", session="a-1", started_at=START_MS - 9 * DAY)
+    other, hold = open_engine(engine.url), purging.states.hold
+
+    def a_turn_ends(connection, *, change):
+        if change:
+            monkeypatch.undo()
+            write_rows(other, [late])
+        return hold(connection, change=change)
+
+    monkeypatch.setattr(purging.states, "hold", a_turn_ends)
+    purge(engine, target)
+    other.dispose()
+    assert late.turn_id not in {row.turn_id for row in stored(engine)}
+    assert look(engine, target).nothing
 
 
 def old_and_new(tenant: str) -> list:
@@ -207,6 +261,31 @@ def test_a_file_that_is_in_use_is_told(engine: Engine, tmp_path: Path):
         assert not scrub(engine)
     other.dispose()
     assert scrub(engine)
+
+
+@sqlite
+def test_a_file_that_there_is_no_room_to_write_anew_is_not_told_to_be_in_use(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+):
+    error = sqlite3.OperationalError("database or disk is full")
+    error.sqlite_errorcode = sqlite3.SQLITE_FULL
+
+    class Full:
+        """A connection to a file on a full disk."""
+
+        def cursor(self):
+            return self
+
+        def execute(self, statement):
+            if statement == "VACUUM":
+                raise error
+
+        def close(self):
+            pass
+
+    monkeypatch.setattr(engine, "raw_connection", Full)
+    with pytest.raises(LedgerError, match=r"could not be written anew \(database or disk is full"):
+        scrub(engine)
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)

@@ -17,6 +17,12 @@ def test_health_is_that_the_process_answers(site):
     assert site.get("/healthz") == {"status": "ok"}
 
 
+@pytest.mark.parametrize("path", ["/healthz", "/readyz"])
+def test_a_load_balancer_may_ask_for_the_head_alone(site, path: str):
+    answer = site.client.head(path)
+    assert (200, b"") == (answer.status_code, answer.content)
+
+
 def test_ready_tells_of_the_writer(site):
     site.write([make_row()])
     assert site.get("/readyz") == {

@@ -1,9 +1,11 @@
 import pytest
 from sqlalchemy import Engine, delete, update
 
+from app.ledger.database import WRITES
+from app.ledger.retention import prune
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
-from app.ledger.rollups.contribution import DAY
+from app.ledger.rollups.contribution import DAY, HOUR
 from app.ledger.rollups.rebuild import build_missing, rebuild
 from app.ledger.writer import write_rows
 from tests.support.rollups import Model
@@ -24,12 +26,12 @@ def test_whatever_became_of_the_rollups_they_are_those_of_the_rows_again(model: 
     with model.engine.begin() as connection:
         connection.execute(update(tables.cells).values(turns=99))
         connection.execute(delete(tables.times))
-        connection.execute(
-            tables.sessions.insert().values(
-                dict.fromkeys(tables.sessions.c.keys(), 1)
-                | {"level": 3_600_000, "start": 0, "session_key": "ghost", "session": None}
-            )
-        )
+        for name, start in (("ghost", 0), ("later", START_MS - START_MS % DAY + 99 * DAY)):
+            whose = {"session_key": name, "session": None}
+            for table in (tables.sessions, tables.lives):
+                known = {"level": HOUR, "start": start, "size": 1, "block": 1} | whose
+                values = {column: known.get(column, 1) for column in table.c.keys()}  # noqa: SIM118
+                connection.execute(table.insert().values(values))
     told: list[tuple[int, int]] = []
     assert 20 == rebuild(model.engine, lambda done, of: told.append((done, of)))
     assert wanted == model.stored()
@@ -62,3 +64,27 @@ def test_rows_that_are_written_before_they_are_counted_count_once(model: Model):
 
 def test_an_empty_ledger_has_nothing_to_count(engine: Engine):
     assert 0 == rebuild(engine)
+
+
+def test_sums_whose_rows_are_deleted_between_two_of_its_days_stay(engine: Engine):
+    first = START_MS - START_MS % DAY
+    write_rows(engine, [make_row(started_at=first + n * DAY // 2) for n in range(12)])
+    before = Model(engine).stored()
+    writing = engine.execution_options(**WRITES)
+
+    class PrunedMeanwhile:
+        """The ledger, whose oldest rows are deleted once two of its days are counted."""
+
+        begun = 0
+
+        def execution_options(self, **_options):
+            return self
+
+        def begin(self):
+            self.begun += 1
+            if self.begun == 4:
+                prune(engine, first + 5 * DAY, row_days=1, rollup_days=0)
+            return writing.begin()
+
+    rebuild(PrunedMeanwhile())
+    assert before == Model(engine).stored()

@@ -1,0 +1,124 @@
+"""Sessions added up without a filter, in the driver's own SQL: building and looking up a statement
+of a dozen sums takes SQLAlchemy longer than the database takes to answer it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Sequence
+from functools import lru_cache
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, func, literal
+
+from app.ledger.cells import INCREMENTAL, known_usage
+from app.ledger.conditions import generation
+from app.ledger.models import turns
+from app.ledger.rollups.plan import Plan
+from engine.model import Reason, UsageState
+
+c = turns.c
+
+
+def sums(
+    connection: Connection,
+    made: Plan,
+    names: Sequence[str],
+    *,
+    ends: bool = False,
+    only: Collection[str] | None = None,
+) -> Sequence[Sequence[Any]]:
+    """Of each session with turns in a plan, its key and its sums of these names.
+
+    With ``ends``, before the sums its greatest name, and when its first and last turn began; with
+    ``only``, of no other sessions than these.
+    """
+    stretch = [*(("session", "first_at", "last_at") if ends else ()), *names]
+    of_row = _of_row(connection.dialect)
+    row = [*(("session", "started_at", "started_at") if ends else ()), *(of_row[n] for n in names)]
+    # A few sessions are to be looked up by their keys: without statistics SQLite would read whole
+    # stretches, but not by an expression.
+    whose, level = ("", "level") if only is None else (f"{among(connection)} AND ", "level + 0")
+    spans = [
+        f"({level} = {length} AND start >= {first} AND start < {end})"
+        for length, some in made.stretches.items()
+        for first, end in some
+    ]
+    # Each way in one pass: by key, or by stretch.
+    parts = [
+        f"SELECT session_key, {', '.join(stretch)} FROM rollup_sessions "  # noqa: S608  (our names and numbers)
+        f"WHERE {whose}{span}"
+        for span in (spans if only is None or not spans else [f"({' OR '.join(spans)})"])
+    ]
+    named = ", ".join(f"{value} AS {name}" for value, name in zip(row, stretch, strict=True))
+    parts += [
+        f"SELECT session_key, {named} FROM turns "  # noqa: S608
+        f"WHERE {whose}started_at >= {first} AND started_at < {end}"
+        for first, end in made.rows
+    ]
+    if not parts:
+        return []
+    added = [f"CAST(SUM({name}) AS BIGINT)" for name in names]
+    outer = [*(("MAX(session)", "MIN(first_at)", "MAX(last_at)") if ends else ()), *added]
+    statement = (
+        f"SELECT session_key, {', '.join(outer)} "  # noqa: S608
+        f"FROM ({' UNION ALL '.join(parts)}) AS parts GROUP BY session_key"
+    )
+    if only is None:
+        return connection.exec_driver_sql(statement).all()
+    given = (listed(connection, only),) * len(parts)
+    return connection.exec_driver_sql(statement, given).all()
+
+
+def among(connection: Connection) -> str:
+    """The condition that a session is one of those in a parameter, which ``listed`` makes."""
+    if connection.dialect.name == "postgresql":
+        return "session_key = ANY(%s)"
+    return "session_key IN (SELECT value FROM json_each(?))"
+
+
+def listed(connection: Connection, sessions: Collection[str]) -> str | list[str]:
+    """Sessions as one parameter."""
+    found = list(sessions)
+    return found if connection.dialect.name == "postgresql" else json.dumps(found)
+
+
+def _one(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return case((condition, 1), else_=0)
+
+
+def _amount(column: ColumnElement[Any], condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return case((condition, func.coalesce(column, 0)), else_=0)
+
+
+_known = and_(generation, c.mode.is_not(None))
+_incremental = and_(_known, c.mode.in_(sorted(INCREMENTAL)))
+_eligible = and_(_known, c.eligible)
+_usage = and_(generation, known_usage)
+OF_ROW: dict[str, ColumnElement[int]] = {
+    "turns": literal(1),
+    "generation": _one(generation),
+    "known": _one(_known),
+    "incremental": _one(_incremental),
+    "eligible": _one(_eligible),
+    "breaks": _one(and_(_eligible, c.mode.not_in(sorted(INCREMENTAL)))),
+    "mismatches": _one(and_(_eligible, c.reason == Reason.PREFIX_MISMATCH.value)),
+    "usage_turns": _one(_usage),
+    "inconsistent": _one(and_(_usage, c.usage_state == UsageState.INCONSISTENT.value)),
+    "input": _amount(c.input_tokens, _usage),
+    "cached": _amount(c.cached_tokens, _usage),
+    "write_turns": _one(and_(_usage, c.cache_write_tokens.is_not(None))),
+    "cache_write": _amount(c.cache_write_tokens, _usage),
+    "output": _amount(c.output_tokens, generation),
+    "reasoning": _amount(c.reasoning_tokens, generation),
+}
+"""What one row adds to ``SESSION_SUMS``; as ``contribution`` says in Python."""
+
+
+@lru_cache
+def _of_row(dialect: Dialect) -> dict[str, str]:
+    """The same as SQL."""
+    return {
+        name: str(value.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
+        for name, value in OF_ROW.items()
+    }
