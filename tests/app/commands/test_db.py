@@ -5,9 +5,10 @@ from sqlalchemy import delete, func, select
 from app.ledger import database, retention
 from app.ledger.database import prepare
 from app.ledger.rollups import tables
-from app.ledger.rollups.contribution import LEVELS
+from app.ledger.rollups.contribution import DAY, LEVELS
+from app.ledger.writer import write_rows
 from tests.support.commands import run
-from tests.support.rows import START_MS
+from tests.support.rows import START_MS, make_row
 
 
 def test_db_upgrade_makes_the_ledger_and_says_where_it_stands(tmp_path: Path):
@@ -35,6 +36,7 @@ def test_db_rollup_counts_the_rows_anew(ledger):
 
 def test_db_rollup_says_what_it_leaves_alone(ledger):
     engine = prepare("ledger.sqlite3")
+    write_rows(engine, [make_row(started_at=START_MS - 2 * DAY)])
     retention.prune(engine, START_MS, row_days=1, rollup_days=0)
     engine.dispose()
     result = run("db", "rollup", "--database", "ledger.sqlite3")
