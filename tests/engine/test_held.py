@@ -102,7 +102,7 @@ ITEMS = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(PARTS), max_size=
 
 
 @given(st.data())
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=250, deadline=None)
 def test_an_expected_echo_is_one_that_does_not_differ(data):
     pairs = list(data.draw(ITEMS))
     held, now = raw(data.draw(spelled(pairs))), raw(data.draw(spelled(pairs)))

@@ -23,7 +23,7 @@ def backend() -> str:
     return "sqlite"
 
 
-many = settings(max_examples=250, suppress_health_check=list(HealthCheck), deadline=None)
+many = settings(max_examples=100, suppress_health_check=list(HealthCheck), deadline=None)
 RATES = (
     Signal.MISMATCH_RATE,
     Signal.BREAK_RATE,

@@ -12,7 +12,7 @@ from tests.support.alerts import MINUTE, bad_row, good_row, make_rule, write
 from tests.support.measuring import BEGIN, LENGTH, counted, rows, some_rules
 from tests.support.rows import unknown_usage
 
-many = settings(max_examples=200, suppress_health_check=list(HealthCheck), deadline=None)
+many = settings(max_examples=80, suppress_health_check=list(HealthCheck), deadline=None)
 STEP = 10_000
 
 

@@ -242,7 +242,7 @@ def letter(notice):
     return {Told.FIRING: "F", Told.NO_DATA: "N", Told.RESOLVED: "R"}[notice.told]
 
 
-@settings(many, max_examples=400)
+@settings(many, max_examples=150)
 @given(
     happenings=happenings,
     policy=st.sampled_from(["no_data", "ok", "alerting", "keep_last"]),

@@ -138,7 +138,7 @@ class History:
         return max((shares[v] for v in self.verdicts[start:end] if v in shares), default=None)
 
 
-@settings(many, max_examples=400)
+@settings(many, max_examples=200)
 @given(
     history=histories,
     policy=st.sampled_from(POLICIES),

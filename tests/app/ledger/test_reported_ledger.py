@@ -20,6 +20,7 @@ from app.ledger.queries import stream
 from app.ledger.rows import COLUMNS, to_ms
 from app.ledger.writer import LedgerWriter, write_rows
 from tests.support.clock import START, ManualClock
+from tests.support.importing import IDENTITY
 from tests.support.ledger import everything
 from tests.support.provider import AUTH, MODEL, provider
 from tests.support.rows import START_MS, make_row
@@ -151,7 +152,7 @@ async def test_sixty_four_turns_during_an_export_and_an_import_all_succeed_and_a
         engine = open_engine(database)
         event.listen(engine, "commit", hold)
         try:
-            return imports.run(engine, [file], SystemClock()).counts.new
+            return imports.run(engine, [file], SystemClock(), identity=IDENTITY).counts.new
         finally:
             engine.dispose()
 

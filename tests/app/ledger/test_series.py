@@ -18,7 +18,7 @@ from app.ledger.writer import write_rows
 from tests.support.ledger import everything, filters, rows
 from tests.support.rows import START_MS, make_row, unknown_usage
 
-many = settings(max_examples=120, suppress_health_check=list(HealthCheck), deadline=None)
+many = settings(max_examples=60, suppress_health_check=list(HealthCheck), deadline=None)
 HOUR = 3_600_000
 DONE = ("completed", "incomplete")
 edge_lists = st.lists(
