@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
@@ -253,10 +253,14 @@ def _sifted(
             by_key[key] = joined(before, row)
     counts.known = len(rows) - len(by_key)
     # Rows before their keys: of one that is purged meanwhile, either is found.
-    ids = [row.turn_id for row in by_key.values()]
-    there = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
+    there = _there(connection, by_key.values())
     query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
     taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
+    # Another import may have taken them between the two looks: a row comes with its key.
+    there |= _there(
+        connection,
+        [row for key, row in by_key.items() if row.turn_id not in there and taken.get(key)],
+    )
     since = states.read(connection).rows_from
     wanted: dict[bytes, TurnRow] = {}
     known: dict[str, TurnRow] = {}
@@ -273,6 +277,13 @@ def _sifted(
         else:
             wanted[key] = row
     return counts, wanted, known
+
+
+def _there(connection: Connection, rows: Collection[TurnRow]) -> set[str]:
+    if not rows:
+        return set()
+    ids = [row.turn_id for row in rows]
+    return set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
 
 
 def _join(connection: Connection, known: dict[str, TurnRow]) -> None:
