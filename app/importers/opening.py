@@ -8,13 +8,12 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol, cast
+from typing import Any, BinaryIO, NamedTuple, Protocol, cast
 
 import zstandard
 
 from app.importers.importer import NotReadable
 
-_GZIP, _ZSTD = b"\x1f\x8b", b"\x28\xb5\x2f\xfd"
 _WINDOW = 1 << 27
 """The largest window that ``zstd`` itself reads without being asked to."""
 
@@ -44,72 +43,43 @@ def opened(path: Path) -> Iterator[Opened]:
     with raw:
         head = raw.peek(4)
         file: BinaryIO = raw
-        if head.startswith(_GZIP):
-            file = _inflating(raw, _Gzip)
-        elif head.startswith(_ZSTD):
-            file = _inflating(raw, _Zstd)
+        for begins, form in _FORMATS.items():
+            if head.startswith(begins):
+                file = cast("BinaryIO", io.BufferedReader(_Inflating(raw, form), 65_536))
         yield Opened(file, size, raw.tell)
 
 
-class _Stream(Protocol):
-    """One compressed stream of several that may follow each other."""
+class _Decompressor(Protocol):
+    """One compressed stream of several that may follow each other: zlib's, or zstandard's."""
 
+    def decompress(self, data: bytes, /) -> bytes: ...
+    @property
+    def eof(self) -> bool: ...
+    @property
+    def unused_data(self) -> bytes: ...
+
+
+class _Format(NamedTuple):
+    begin: Callable[[], _Decompressor]
     piece: int
     """Compressed bytes to pass at once: few enough that what they become fits into memory, even
     if somebody has made them to be as much as they can."""
 
-    def decompress(self, data: bytes) -> bytes: ...
-    @property
-    def ended(self) -> bool: ...
-    @property
-    def unused(self) -> bytes: ...
 
-
-class _Gzip:
-    piece = 16_384
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(wbits=31)
-
-    def decompress(self, data: bytes) -> bytes:
-        return self._stream.decompress(data)
-
-    @property
-    def ended(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def unused(self) -> bytes:
-        return self._stream.unused_data
-
-
-class _Zstd:
-    piece = 1_024
-
-    def __init__(self) -> None:
-        self._stream = zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj()
-
-    def decompress(self, data: bytes) -> bytes:
-        return self._stream.decompress(data)
-
-    @property
-    def ended(self) -> bool:
-        return self._stream.eof
-
-    @property
-    def unused(self) -> bytes:
-        return self._stream.unused_data
-
-
-def _inflating(raw: BinaryIO, stream: Callable[[], _Stream]) -> BinaryIO:
-    return cast("BinaryIO", io.BufferedReader(_Inflating(raw, stream), 65_536))
+_FORMATS = {
+    b"\x1f\x8b": _Format(lambda: zlib.decompressobj(wbits=31), 16_384),
+    b"\x28\xb5\x2f\xfd": _Format(
+        lambda: zstandard.ZstdDecompressor(max_window_size=_WINDOW).decompressobj(), 1_024
+    ),
+}
+"""By the first bytes of a file."""
 
 
 class _Inflating(io.RawIOBase):
-    def __init__(self, raw: BinaryIO, stream: Callable[[], _Stream]) -> None:
+    def __init__(self, raw: BinaryIO, form: _Format) -> None:
         self._raw = raw
-        self._new = stream
-        self._stream: _Stream | None = None
+        self._form = form
+        self._stream: _Decompressor | None = None
         self._ready = memoryview(b"")
         self._left = b""
 
@@ -128,18 +98,18 @@ class _Inflating(io.RawIOBase):
     def _advance(self) -> bool:
         """Decompress a little more; False at the end."""
         if self._stream is None:
-            data = self._left or self._raw.read(self._new().piece)
+            data = self._left or self._raw.read(self._form.piece)
             if not data.strip(b"\x00"):  # some tools pad what they have written
                 return False
-            self._stream = self._new()
+            self._stream = self._form.begin()
         else:
-            data = self._raw.read(self._stream.piece)
+            data = self._raw.read(self._form.piece)
             if not data:
                 raise Damaged("its compressed data end early")
         try:
             self._ready = memoryview(self._stream.decompress(data))
         except (zlib.error, zstandard.ZstdError):
             raise Damaged("its compressed data are damaged") from None
-        if self._stream.ended:
-            self._left, self._stream = self._stream.unused, None
+        if self._stream.eof:
+            self._left, self._stream = self._stream.unused_data, None
         return True
