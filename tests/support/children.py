@@ -7,6 +7,8 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
+from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -39,6 +41,14 @@ class Process:
                 env={**os.environ, **(env or {})},
                 **{"stdin": subprocess.DEVNULL, "stdout": output, **more},  # type: ignore[call-overload]
             )
+
+    def wait_for(self, answers: Callable[[], bool], seconds: float) -> None:
+        """Until it answers. Raises ``AssertionError`` with its log where it ends, or takes longer."""
+        limit = time.monotonic() + seconds
+        while not answers():
+            if self.popen.poll() is not None or time.monotonic() > limit:
+                raise AssertionError(f"{self.log.name}: it did not start\n{self.log.read_text()}")
+            time.sleep(0.02)  # another process: nobody tells when it listens
 
     def end(self, how: signal.Signals = signal.SIGTERM) -> None:
         if self.popen.poll() is None:

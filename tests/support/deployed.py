@@ -11,7 +11,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -81,12 +80,7 @@ class Gateway:
     def wait(self) -> None:
         """Until it is ready."""
         assert self.process is not None
-        end = time.monotonic() + START_SECONDS
-        while not self.is_ready():
-            ended = self.process.popen.poll() is not None
-            if ended or time.monotonic() > end:
-                raise AssertionError(f"{self.name} did not start:\n{self.process.log.read_text()}")
-            time.sleep(0.05)  # another process: nobody tells when it listens
+        self.process.wait_for(self.is_ready, START_SECONDS)
 
     def is_ready(self) -> bool:
         try:

@@ -10,7 +10,6 @@ import os
 import shutil
 import signal
 import threading
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -40,7 +39,7 @@ def install(death: Death) -> None:
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(60)  # the signal may reach another thread first
+    threading.Event().wait()  # the signal may reach another thread first
 
 
 class _Os:
@@ -123,7 +122,7 @@ def _commit(death: Death) -> None:
             _die()
         if death.share < 3 / 4:
             wait = (2 * death.share - 1 / 2) * _COMMIT_SECONDS
-            threading.Thread(target=lambda: (time.sleep(wait), _die()), daemon=True).start()
+            threading.Timer(wait, _die).start()
         commit(dialect, connection)
         _die()
 

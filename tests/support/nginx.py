@@ -7,14 +7,12 @@ choose one.
 from __future__ import annotations
 
 import asyncio
-import datetime as dt
 import os
 import shutil
 import signal
 import socket
 import ssl
 import subprocess
-import time
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -24,10 +22,8 @@ import aiohttp
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
+from tests.support.certificates import self_signed
 from tests.support.children import Process, free_ports
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
@@ -112,23 +108,19 @@ def front(folder: Path, gateways: Sequence[int]) -> Iterator[Front]:
     assert tried.returncode == 0, tried.stderr
     process = Process([*command, "-g", "daemon off;"], folder / "nginx.log", end=signal.SIGTERM)
     try:
-        _wait_for(probe, process)
+        process.wait_for(lambda: _listens(probe), START_SECONDS)
         trust = ssl.create_default_context(cafile=str(certificate))
         yield Front(folder, port, probe, process, trust)
     finally:
         process.end()
 
 
-def _wait_for(port: int, process: Process) -> None:
-    end = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            assert process.popen.poll() is None, process.log.read_text()
-            assert time.monotonic() < end
-            time.sleep(0.02)  # another process: nobody tells when it listens
+def _listens(port: int) -> bool:
+    try:
+        socket.create_connection(("127.0.0.1", port), 1).close()
+    except OSError:
+        return False
+    return True
 
 
 def nginx_config(folder: Path, port: int, probe: int, own: Sequence[int]) -> str:
@@ -157,27 +149,7 @@ def nginx_config(folder: Path, port: int, probe: int, own: Sequence[int]) -> str
 def _write_certificate(folder: Path) -> Path:
     """One that signs itself, for nginx's name."""
     folder.mkdir()
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, NAME)])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName(NAME)]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "fullchain.pem").write_bytes(made.public_bytes(serialization.Encoding.PEM))
-    (folder / "privkey.pem").write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-    )
+    made = self_signed(NAME, of=x509.DNSName(NAME))
+    (folder / "fullchain.pem").write_bytes(made.certificate)
+    (folder / "privkey.pem").write_bytes(made.key)
     return folder / "fullchain.pem"

@@ -1,5 +1,4 @@
 import asyncio
-import datetime as dt
 import ipaddress
 import ssl
 import time
@@ -10,9 +9,6 @@ from pathlib import Path
 import aiohttp
 import pytest
 from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 from standardwebhooks import Webhook, WebhookVerificationError
 
 from app.alerts import webhook
@@ -20,6 +16,7 @@ from app.alerts.endpoints import Endpoint, Kind
 from app.alerts.guard import Guard
 from app.alerts.webhook import Result, Sender, readable_pause, unsent, words_of
 from app.version import VERSION
+from tests.support.certificates import self_signed
 from tests.support.clock import START
 from tests.support.receiver import (
     DROP,
@@ -95,31 +92,9 @@ def answering(head: bytes, *parts: bytes, hang: bool = False) -> Handler:
 @pytest.fixture(scope="module")
 def certificate(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A key and a certificate for 127.0.0.1 that nobody has signed."""
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "receiver")])
-    now = dt.datetime.now(dt.UTC)
-    made = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
-        .add_extension(
-            x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]), False
-        )
-        .sign(key, hashes.SHA256())
-    )
+    made = self_signed("receiver", of=x509.IPAddress(ipaddress.ip_address("127.0.0.1")))
     file = tmp_path_factory.mktemp("tls") / "receiver.pem"
-    file.write_bytes(
-        key.private_bytes(
-            serialization.Encoding.PEM,
-            serialization.PrivateFormat.PKCS8,
-            serialization.NoEncryption(),
-        )
-        + made.public_bytes(serialization.Encoding.PEM)
-    )
+    file.write_bytes(made.key + made.certificate)
     return file
 
 
