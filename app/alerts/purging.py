@@ -36,6 +36,7 @@ def purge_tenant(engine: Engine, tenant: str, before: int | None = None) -> int:
 
 def _groups(connection: Connection, table: Table, tenant: str) -> Sequence[str]:
     """The keys of groups whose labels name a tenant."""
-    named = table.c.group_key.contains(tenant, autoescape=True)
+    label = groups.key_of({"tenant": tenant})[1:-1]
+    named = table.c.group_key.contains(label, autoescape=True)
     found = connection.execute(select(table.c.group_key).where(named).distinct()).scalars()
     return [key for key in found if groups.labels_of(key).get("tenant") == tenant]

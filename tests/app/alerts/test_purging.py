@@ -48,3 +48,12 @@ def test_only_what_was_before_goes_where_that_is_asked(engine: Engine):
     event(engine, MINE, NOW)
     assert 1 == purge_tenant(engine, "mine", NOW)
     assert 1 == count(engine, tables.events)
+
+
+def test_a_tenant_with_marks_that_json_escapes_is_found_by_its_whole_name(engine: Engine):
+    event(engine, key_of({"model": "m", "tenant": 'a"b\\'}))
+    event(engine, key_of({"tenant": 'a"b'}))
+    assert 1 == purge_tenant(engine, 'a"b\\')
+    with engine.connect() as connection:
+        left = connection.execute(select(tables.events.c.group_key)).scalars().all()
+    assert [key_of({"tenant": 'a"b'})] == left
