@@ -10,7 +10,7 @@ import click
 
 from app import keys as key_files
 from app.clock import SystemClock
-from app.commands.options import closing, load_settings, open_ledger, with_settings
+from app.commands.options import load_settings, open_ledger, with_settings
 from app.commands.progress import bar
 from app.importers import report as reports
 from app.importers.identity import Identity
@@ -68,7 +68,7 @@ def _import(settings: Settings, paths: tuple[Path, ...], *, purged: bool) -> Non
     # Of several machines with one PostgreSQL none makes a key of its own.
     several = settings.database.startswith("postgresql")
     keys = (key_files.load if several else key_files.load_or_create)(settings.key_file)
-    with closing(database.prepare(settings.database)) as engine:
+    with database.closing(database.prepare(settings.database)) as engine:
         database.check_key(engine, keys)
         identity = Identity(keys, pseudonymize=settings.pseudonymize)
         with bar("Importing") as progress:

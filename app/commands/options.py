@@ -10,7 +10,6 @@ from typing import Any, TypeVar
 
 import click
 from sqlalchemy import Engine
-from sqlalchemy.exc import SQLAlchemyError
 
 from app.errors import LedgerError
 from app.ledger import database
@@ -86,7 +85,7 @@ def _term(text: str) -> tuple[str, str]:
     return name, value
 
 
-def existing(name: str) -> str:
+def _existing(name: str) -> str:
     """The database, if it is there: reading must not make an empty one."""
     url = database.read_url(name)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
@@ -101,25 +100,5 @@ def existing(name: str) -> str:
 @contextlib.contextmanager
 def open_ledger(settings: Settings) -> Iterator[Engine]:
     """The ledger that is there, for one command."""
-    with closing(database.prepare(existing(settings.database))) as engine:
+    with database.closing(database.prepare(_existing(settings.database))) as engine:
         yield engine
-
-
-@contextlib.contextmanager
-def closing(engine: Engine) -> Iterator[Engine]:
-    """Closes the ledger at the end. A database that fails meanwhile is a ``LedgerError``."""
-    driver: Any = engine.dialect.loaded_dbapi
-    try:
-        yield engine
-    except (SQLAlchemyError, driver.Error) as error:
-        cause = getattr(error, "orig", None) or error
-        # Other errors than these may quote what is in rows.
-        known = isinstance(cause, driver.OperationalError) and str(cause).strip()
-        said = known.splitlines()[0].rstrip(".") if known else type(cause).__name__
-        raise LedgerError(
-            "ledger_failed",
-            f"The database has failed: {said}.",
-            "Check that it runs, is not locked and has room, then run the command again.",
-        ) from error
-    finally:
-        engine.dispose()

@@ -176,6 +176,26 @@ def prepare(database: str | URL) -> Engine:
     return engine
 
 
+@contextlib.contextmanager
+def closing(engine: Engine) -> Iterator[Engine]:
+    """Closes the ledger at the end. A database that fails meanwhile is a ``LedgerError``."""
+    driver: Any = engine.dialect.loaded_dbapi
+    try:
+        yield engine
+    except (SQLAlchemyError, driver.Error) as error:
+        cause = getattr(error, "orig", None) or error
+        # Other errors than these may quote what is in rows.
+        known = isinstance(cause, driver.OperationalError) and str(cause).strip()
+        said = known.splitlines()[0].rstrip(".") if known else type(cause).__name__
+        raise LedgerError(
+            "ledger_failed",
+            f"The database has failed: {said}.",
+            "Check that it runs, is not locked and has room, then run the command again.",
+        ) from error
+    finally:
+        engine.dispose()
+
+
 _LEAVE_KEY = text(
     "INSERT INTO ledger_facts (name, value) VALUES ('key_fingerprint', :value) "
     "ON CONFLICT (name) DO NOTHING"

@@ -27,19 +27,17 @@ def imported(
 ) -> Iterator[tuple[Engine, Read]]:
     """A ledger of these files and folders, as long as it is needed, and what came of reading them.
 
-    Raises ``AppError`` for a path that is not there, and where none of the files is a log.
+    Raises ``AppError`` for a path that is not there, where none of the files is a log, and where
+    the ledger fails.
     """
-    with tempfile.TemporaryDirectory(prefix="warmline-") as folder:
-        engine = database.prepare(str(Path(folder) / "ledger.sqlite3"))
-        try:
-            report = importing.run(
-                engine, paths, SystemClock(), identity=identity, progress=progress
-            )
-            if report.import_id is None:
-                raise _no_log(report)
-            yield engine, told(report)
-        finally:
-            engine.dispose()
+    with (
+        tempfile.TemporaryDirectory(prefix="warmline-") as folder,
+        database.closing(database.prepare(str(Path(folder) / "ledger.sqlite3"))) as engine,
+    ):
+        report = importing.run(engine, paths, SystemClock(), identity=identity, progress=progress)
+        if report.import_id is None:
+            raise _no_log(report)
+        yield engine, told(report)
 
 
 def told(report: importing.Report) -> Read:

@@ -1,10 +1,12 @@
 import json
+import sqlite3
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
 from click.testing import Result
 
+from app.importers import run as importing
 from app.ledger.database import prepare
 from app.ledger.writer import write_rows
 from tests.support.commands import run
@@ -84,6 +86,18 @@ def test_input_that_is_of_no_use_exits_with_2(arguments, said):
     Path("log.csv").write_bytes(as_csv(turns(0)))
     result = run("check", *arguments)
     assert (2, True) == (result.exit_code, said in result.stderr), result.output
+
+
+def test_a_database_that_fails_while_logs_are_read_exits_with_2(monkeypatch):
+    def full(*_args, **_more):
+        raise sqlite3.OperationalError("disk full")
+
+    monkeypatch.setattr(importing, "run", full)
+    result = checked(turns(0))
+    assert (2, True) == (
+        result.exit_code,
+        "The database has failed: disk full." in result.stderr,
+    ), result.output
 
 
 def test_the_outcome_as_json_is_that_of_the_exit_code():
