@@ -142,7 +142,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     if engine.dialect.name == "postgresql":
         _listen(web.hub, engine, announcer, stack)
     probe = Probe(engine, service.clock)
-    stack.callback(probe.close)
+    stack.push_async_callback(asyncio.to_thread, probe.close)
     probe.start()
     web.engine, web.writer_state, web.reading = engine, writer.state, probe.state
     alerts = Alerts(engine, settings, keys, service.clock, on_attempt=web.telemetry.delivered)

@@ -2,11 +2,13 @@
 
 import asyncio
 import json
+import threading
 
 import pytest
 from starlette.testclient import TestClient
 
 from app.errors import LedgerError
+from app.ledger.probe import Probe
 from app.main import create_app
 from tests.support.provider import AUTH, MODEL, provider
 from tests.support.service import running, settings
@@ -137,6 +139,21 @@ async def test_nothing_of_a_prompt_or_a_credential_is_shown_anywhere(tmp_path):
     for text in (*while_it_runs.values(), *written_to(tmp_path).values()):
         assert CANARY.encode() not in text
         assert b"sk-test" not in text
+
+
+async def test_the_event_loop_goes_on_while_the_probe_of_the_ledger_ends(tmp_path, monkeypatch):
+    loop, close, went_on = asyncio.get_running_loop(), Probe.close, []
+
+    def closing(probe: Probe) -> None:
+        turned = threading.Event()
+        loop.call_soon_threadsafe(turned.set)
+        went_on.append(turned.wait(5))
+        close(probe)
+
+    monkeypatch.setattr(Probe, "close", closing)
+    async with running(settings(tmp_path, "http://127.0.0.1:1/v1")):
+        pass
+    assert [True] == went_on
 
 
 def written_to(folder) -> dict[str, bytes]:
