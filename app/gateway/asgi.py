@@ -22,12 +22,6 @@ from engine.transports.base import WebSocketTransport
 
 logger = logging.getLogger(__name__)
 
-NO_WEBSOCKET = Refusal(
-    426,
-    "websocket_off",
-    "WebSocket mode is off for this upstream. Send the request as a POST to the same path.",
-)
-
 
 class Gateway:
     """Serves the paths of DESIGN 5. Ask ``handles`` first: other paths are not for it."""
@@ -116,5 +110,10 @@ class Gateway:
             raise Refusal(404, "not_found", "WebSockets are served at …/responses only.")
         if is_websocket and not target.takes_websockets:
             # The only status at which every client goes on over HTTP at once (CASES 53).
-            raise NO_WEBSOCKET
+            raise Refusal(
+                426,
+                "websocket_off",
+                "WebSocket mode is off for this upstream. "
+                "Send the request as a POST to the same path.",
+            )
         return target

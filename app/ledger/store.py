@@ -149,7 +149,7 @@ def _count(
     newest = min(max(row.started_at for row in rows), max(row.recorded_at for row in rows))
     state = apply.advance(connection, newest)
     if state.missing and taken:
-        raise NOT_BUILT
+        raise NOT_BUILT.with_traceback(None)  # without the frames of the times before
     late = {key for start, key, _ in made.sessions if start < state.coarse_until}
     if late:
         lives.hold(connection)

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from app.errors import AppError
 from app.tasks import describe
 from app.web.answers import Asgi, Message, Receive, Scope, Send, error_answer, refuse
-from app.web.web import LEDGER_UNAVAILABLE
+from app.web.web import ledger_unavailable
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +55,7 @@ def _invalid(_request: Request, error: Exception) -> Response:
 def _ledger_error(_request: Request, error: Exception) -> Response:
     """The text of a driver's error may quote values, so only its kind is told and logged."""
     logger.error("the ledger cannot be read: %s", describe(error))
-    return error_answer(LEDGER_UNAVAILABLE)
+    return error_answer(ledger_unavailable())
 
 
 class Faults:

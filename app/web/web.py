@@ -26,12 +26,19 @@ from app.web.live import Hub
 Received = Callable[[], Sequence[Mapping[str, Any]]]
 """Messages as ``/api/alerts/received`` shows them, newest first. Called in a worker thread."""
 
-LEDGER_UNAVAILABLE = AppError(
-    "ledger_unavailable",
-    "The ledger cannot be read at the moment.",
-    "Turns are served all the same. Check the database and try again.",
-    status=503,
-)
+
+def ledger_unavailable() -> AppError:
+    """Made anew each time: an error that is raised again keeps the frames of all times before."""
+    return AppError(
+        "ledger_unavailable",
+        "The ledger cannot be read at the moment.",
+        "Turns are served all the same. Check the database and try again.",
+        status=503,
+    )
+
+
+def ledger_not_open() -> AppError:
+    return AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
 
 
 @dataclass
@@ -57,7 +64,7 @@ class Web:
     @property
     def ledger(self) -> Engine:
         if self.engine is None:
-            raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
+            raise ledger_not_open()
         self._refuse_silence()
         return self.engine
 
@@ -65,7 +72,7 @@ class Web:
     def pseudonym(self) -> Callable[[str], str]:
         """What stands for a name that a client chose, as with the setting ``pseudonymize``."""
         if self.keys is None:
-            raise AppError("not_ready", "The ledger is not open.", "Try again shortly.", status=503)
+            raise ledger_not_open()
         return self.keys.pseudonym
 
     @property
@@ -80,7 +87,7 @@ class Web:
 
     def _refuse_silence(self) -> None:
         if self.silent:
-            raise LEDGER_UNAVAILABLE
+            raise ledger_unavailable()
 
     @property
     def alerting(self) -> Alerts:

@@ -75,6 +75,24 @@ async def test_an_upgrade_is_426_at_once_when_websockets_are_off():
     assert edge.driver.calls == []
 
 
+async def test_a_refusal_is_made_anew_each_time_and_keeps_no_frames_of_the_times_before(
+    monkeypatch,
+):
+    edge, refusals = Edge(policy=Policy(continuation="off")), []
+
+    async def keep(_scope, send, refusal):
+        refusals.append(refusal)
+        await send({"type": "websocket.close"})
+
+    monkeypatch.setattr("app.gateway.asgi.refuse_upgrade", keep)
+    for _ in range(2):
+        async with edge.socket() as socket:
+            await socket.next()
+    first, second = refusals
+    assert (first.code, second.code) == ("websocket_off", "websocket_off")
+    assert first is not second
+
+
 async def test_an_upgrade_without_the_token_is_refused_before_it_is_accepted():
     edge = Edge(gateway_token="t")
     assert await denied(edge) == (401, "invalid_gateway_token")

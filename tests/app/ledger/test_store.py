@@ -1,3 +1,4 @@
+import traceback
 from dataclasses import replace
 
 import pytest
@@ -76,6 +77,18 @@ def test_nothing_is_taken_away_from_rollups_that_are_not_complete(writing: Engin
     with pytest.raises(LedgerError, match="warmline db rollup"), writing.begin() as connection:
         store.delete_rows(connection, turns.c.turn_id == row.turn_id)
     holds(writing, [row])
+
+
+def test_a_refusal_keeps_no_frames_of_the_refusals_before(writing: Engine):
+    with writing.begin() as connection:
+        store.insert_rows(connection, [make_row()])
+        states.put(connection, states.MISSING, 1)
+    depths = []
+    for _ in range(2):
+        with pytest.raises(LedgerError) as caught, writing.begin() as connection:
+            store.delete_rows(connection, turns.c.turn_id.is_not(None))
+        depths.append(len(list(traceback.walk_tb(caught.value.__traceback__))))
+    assert depths[0] == depths[1]
 
 
 def test_rows_that_are_pruned_stay_in_the_figures(writing: Engine):
