@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 from sqlalchemy import Engine
 
@@ -108,7 +108,7 @@ def run(
     if not readable:
         return report
     report.import_id = make_id()
-    names = [file.name for file, _, _ in readable]
+    names = [file.told.name for file in readable]
     imports.begin(engine, report.import_id, to_ms(clock.now()), names)
 
     def finish(state: str) -> None:
@@ -119,7 +119,7 @@ def run(
             state,
             now=to_ms(clock.now()),
             counts=report.counts,
-            formats=sorted({importer.name for _, importer, _ in readable}),
+            formats=sorted({file.importer.name for file in readable}),
         )
 
     try:
@@ -132,7 +132,14 @@ def run(
     return report
 
 
-Readable = tuple[FileReport, Importer, Path]
+class Readable(NamedTuple):
+    """A file whose format is known."""
+
+    told: FileReport
+    importer: Importer
+    path: Path
+    size: int
+    """Bytes of it as it lay there when it was looked at."""
 
 
 def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
@@ -151,9 +158,9 @@ def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
             told.failure = _sentence(error)
         else:
             told.format = importer.name
-            readable.append((told, importer, file.path))
+            readable.append(Readable(told, importer, file.path, opened.size))
         report.files.append(told)
-    beside = {path.parent / name for _, importer, path in readable for name in importer.beside}
+    beside = {file.path.parent / name for file in readable for name in file.importer.beside}
     report.ignored = sum(path not in beside for path in strange)
     return report, readable
 
@@ -188,11 +195,10 @@ class _Run:
         """Whether the ledger knew it before."""
 
     def take(self, readable: Sequence[Readable]) -> None:
-        sizes = [path.stat().st_size for _, _, path in readable]
-        done, total = 0, sum(sizes)
-        parents = Rollouts(path for _, importer, path in readable if importer is CODEX)
+        done, total = 0, sum(file.size for file in readable)
+        parents = Rollouts(file.path for file in readable if file.importer is CODEX)
         self._progress(0, total)
-        for (told, importer, path), size in zip(readable, sizes, strict=True):
+        for told, importer, path, size in readable:
             try:
                 with opening.opened(path) as opened:
                     items = _items(importer, opened, path, parents)

@@ -192,6 +192,24 @@ def test_a_named_file_that_cannot_be_read_is_told_and_the_others_are_taken(
 
 
 @on_sqlite
+def test_a_file_that_goes_away_meanwhile_is_told_and_the_others_are_taken(
+    engine: Engine, tmp_path: Path
+):
+    for name in "xy":
+        (tmp_path / name).write_bytes(as_jsonl([make_row()]))
+
+    def meanwhile() -> str:
+        (tmp_path / "y").unlink()
+        return "abcd"
+
+    report = imported(engine, tmp_path / "x", tmp_path / "y", make_id=meanwhile)
+    assert 1 == report.counts.new
+    assert [None, "It cannot be read (No such file or directory)."] == [
+        file.failure for file in report.files
+    ]
+
+
+@on_sqlite
 def test_nothing_to_import_leaves_no_record(engine: Engine, tmp_path: Path):
     (tmp_path / "f").mkdir()
     (tmp_path / "f" / "x").write_text("hello")
