@@ -14,9 +14,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from app.importers.importer import Skipped
-from app.importers.lines import Line
+from app.importers.lines import BOM, Line
 
-_BOM = b"\xef\xbb\xbf"
 _HEAD = re.compile(
     rb'\{"timestamp": ?"([^"\\]{1,40})", ?(?:"ordinal": ?\d+, ?)?"type": ?"([a-z_]+)", ?'
     rb'"payload": ?\{ ?(?:"type": ?"([a-z_]+)")?'
@@ -129,7 +128,7 @@ def told(lines: Iterable[Line]) -> Iterator[Told | Skipped]:
             continue
         data = line.data
         if not data.startswith(b"{"):
-            data = data.removeprefix(_BOM).strip(b"\x00\r\t ")  # NULs are left by lost power
+            data = data.removeprefix(BOM).strip(b"\x00\r\t ")  # NULs are left by lost power
             if not data:
                 if line.data.strip():
                     yield Skipped(line.number, "holds nothing but NUL bytes")
@@ -231,7 +230,7 @@ _BARE = _OUTPUTS | {"message", "function_call_output", "custom_tool_call_output"
 
 def recognizes(head: bytes) -> bool:
     """Whether one of the first lines is a rollout's, of whatever age."""
-    for part in head.removeprefix(_BOM).split(b"\n")[:10]:
+    for part in head.removeprefix(BOM).split(b"\n")[:10]:
         data = part.strip(b"\x00\r\t ")
         found = _HEAD.match(data)
         if found:

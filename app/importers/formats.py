@@ -8,6 +8,7 @@ from typing import Any
 from app.importers.claude_code import CLAUDE_CODE
 from app.importers.codex import CODEX
 from app.importers.importer import Importer, NotReadable
+from app.importers.lines import BOM
 from app.importers.lingtai import LINGTAI
 from app.importers.neutral import NEUTRAL
 from app.importers.own_csv import CSV
@@ -49,7 +50,7 @@ def _what_else(head: bytes) -> str:
 def _tool(head: bytes) -> str | None:
     """Whose file it is, by the names that its first record has."""
     try:
-        first: Any = json.loads(head.removeprefix(b"\xef\xbb\xbf").split(b"\n", 1)[0])
+        first: Any = json.loads(head.removeprefix(BOM).split(b"\n", 1)[0])
     except (ValueError, RecursionError):
         return None
     if not isinstance(first, dict):

@@ -8,9 +8,8 @@ from typing import Any
 import msgspec
 
 from app.importers.importer import Skipped
-from app.importers.lines import Line
+from app.importers.lines import BOM, Line
 
-BOM = b"\xef\xbb\xbf"
 _object = msgspec.json.Decoder(dict[str, Any]).decode
 _HEAD = 10
 """Lines at the beginning of a file that tell its format."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+BOM = b"\xef\xbb\xbf"
+"""What some tools write before the first line."""
 LIMIT = 16 * 1024 * 1024
 """Bytes of a line that is still read."""
 

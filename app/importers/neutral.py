@@ -13,8 +13,8 @@ from typing import Any
 
 from app.importers.foreign import row_of
 from app.importers.importer import Importer, Item, NotReadable, Remark, Skipped
-from app.importers.json_lines import BOM, first_records, records
-from app.importers.lines import Line
+from app.importers.json_lines import first_records, records
+from app.importers.lines import BOM, Line
 from app.importers.own_csv import records as csv_records
 from app.importers.own_jsonl import left_out
 from app.importers.own_row import BadCell, count_of, milliseconds_of, text_of, time_of

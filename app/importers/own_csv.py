@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from app.importers.importer import Importer, Item, NotReadable, Remark, Skipped
-from app.importers.lines import Line
+from app.importers.lines import BOM, Line
 from app.importers.own_jsonl import left_out
 from app.importers.own_row import (
     IDENTIFYING,
@@ -28,7 +28,6 @@ from app.importers.own_row import (
 from app.ledger.csv_export import unguard
 from app.ledger.rows import TEXT_COLUMNS
 
-BOM = b"\xef\xbb\xbf"
 _MOST_LINES = 100
 """Lines of one record: a cell may hold line breaks, but a quote that nobody closes must not take
 the rest of the file with it."""

@@ -6,9 +6,8 @@ import json
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-import msgspec
-
 from app.importers.importer import Importer, Item, Remark, Skipped
+from app.importers.json_lines import first_records, records
 from app.importers.lines import Line
 from app.importers.own_row import (
     IDENTIFYING,
@@ -26,36 +25,19 @@ from app.importers.own_row import (
 )
 from app.ledger.rows import COLUMNS
 
-_decode = msgspec.json.Decoder(dict[str, Any]).decode
-_BOM = b"\xef\xbb\xbf"
-
 
 def recognizes(head: bytes) -> bool:
     """Whether one of the first lines is an object with a turn's id and start."""
-    for line in head.removeprefix(_BOM).split(b"\n")[:10]:
-        try:
-            if _decode(line).keys() >= IDENTIFYING:
-                return True
-        except (msgspec.DecodeError, RecursionError):
-            continue
-    return False
+    return any(found.keys() >= IDENTIFYING for found in first_records(head))
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
     unknown: set[str] = set()
-    for line in lines:
-        data = line.data.removeprefix(_BOM) if line.number == 1 else line.data
-        if line.too_long:
-            yield Skipped(line.number, "is too long")
+    for found in records(lines):
+        if isinstance(found, Skipped):
+            yield found
             continue
-        if not data.strip():
-            continue
-        try:
-            given = _decode(data)
-        except (msgspec.DecodeError, RecursionError):
-            ended = "is not one JSON object" if line.whole else "ends within its record"
-            yield Skipped(line.number, ended)
-            continue
+        number, given = found
         if not unknown.issuperset(given):
             new = sorted(given.keys() - unknown - _READ.keys())
             unknown |= given.keys()
@@ -73,7 +55,7 @@ def read(lines: Iterable[Line]) -> Iterator[Item]:
                 }
             )
         except BadCell as bad:
-            yield Skipped(line.number, bad.reason, bad.column)
+            yield Skipped(number, bad.reason, bad.column)
 
 
 def left_out(names: list[str]) -> str:
