@@ -15,10 +15,10 @@ from typing import Any
 from sqlalchemy import BigInteger as SqlBigInteger
 from sqlalchemy import ColumnElement, Connection, case, cast, func, literal_column
 from sqlalchemy import Text as SqlText
-from sqlalchemy.exc import DBAPIError
 
 from app.ledger.exporting_lines import has_odd_cell, in_parts, line_writer
 from app.ledger.filters import Filter
+from app.ledger.inserting import translated
 from app.ledger.models import turns
 from app.ledger.queries import selection
 from app.ledger.rows import BOOL_COLUMNS, DECIMAL_COLUMNS, FLOAT_COLUMNS, TIME_COLUMNS
@@ -61,7 +61,7 @@ def _copied(connection: Connection, view: Filter, columns: Sequence[str]) -> Ite
     cursor: Any = connection.connection.cursor()
     records: list[bytes] = []
     size = 0
-    with _translated(connection), contextlib.closing(cursor):
+    with translated(connection, "COPY turns"), contextlib.closing(cursor):
         with cursor.copy(statement, compiled.params) as copy:
             for data in copy:
                 record = bytes(data)
@@ -92,15 +92,3 @@ def _cell(name: str) -> ColumnElement[Any]:
     if name in DECIMAL_COLUMNS:
         return func.trim_scale(column)
     return column
-
-
-@contextlib.contextmanager
-def _translated(connection: Connection) -> Iterator[None]:
-    """The driver's errors as SQLAlchemy's, as those of its own statements are."""
-    base = connection.dialect.loaded_dbapi.Error
-    try:
-        yield
-    except base as error:
-        raise DBAPIError.instance(
-            "COPY turns", (), error, base, hide_parameters=True, dialect=connection.dialect
-        ) from error

@@ -55,7 +55,7 @@ def _new(rows: Sequence[TurnRow], turn_ids: Iterable[str]) -> list[TurnRow]:
 def _insert_on_postgresql(connection: Connection, rows: Sequence[TurnRow]) -> list[str]:
     cursor: Any = connection.connection.cursor()
     values = [_driver_values(row) for row in rows]
-    with _translated(connection), contextlib.closing(cursor):
+    with translated(connection, "INSERT INTO turns"), contextlib.closing(cursor):
         if len(rows) < _COPY_FROM:
             # One by one: the driver's executemany quotes values in the log when one is refused.
             statement = f"{_insert('%s')} RETURNING turn_id"
@@ -89,8 +89,11 @@ def _copy(cursor: Any, table: str, values: Sequence[tuple[Any, ...]]) -> None:
 
 
 @contextlib.contextmanager
-def _translated(connection: Connection) -> Iterator[None]:
-    """The driver's errors as SQLAlchemy's, as those of its own statements are."""
+def translated(connection: Connection, statement: str) -> Iterator[None]:
+    """The driver's errors as SQLAlchemy's, as those of its own statements are.
+
+    They name ``statement``, and none of its values.
+    """
     dialect = connection.dialect
     base = dialect.loaded_dbapi.Error
     try:
@@ -100,7 +103,7 @@ def _translated(connection: Connection) -> Iterator[None]:
         if lost:
             connection.invalidate(error)
         raise DBAPIError.instance(
-            "INSERT INTO turns",
+            statement,
             (),
             error,
             base,

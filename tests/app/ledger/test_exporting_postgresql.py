@@ -1,14 +1,15 @@
 """What both databases have to write is in ``test_exporting``."""
 
 import pytest
-from sqlalchemy import Engine
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy import Engine, event
+from sqlalchemy.exc import DBAPIError, OperationalError
 
 from app.ledger import exporting_postgresql
 from app.ledger.exporting_postgresql import csv_lines
 from app.ledger.queries import snapshot
 from app.ledger.rows import COLUMNS
 from app.ledger.writer import write_rows
+from tests.support import postgres
 from tests.support.ledger import everything
 from tests.support.rows import make_row
 
@@ -61,3 +62,19 @@ def test_a_failure_is_one_of_sqlalchemy_without_values(engine: Engine):
     with pytest.raises(DBAPIError) as caught:
         lines(engine, COLUMNS, everything().narrow("session", "secret-name"))
     assert "secret-name" not in str(caught.value)
+
+
+def lines_while_the_server_ends(engine: Engine) -> None:
+    with snapshot(engine) as connection:
+        number = connection.exec_driver_sql("SELECT pg_backend_pid()").scalar_one()
+        end = f"SELECT pg_terminate_backend({number}, 5000)"
+        # After the only statement that goes before COPY.
+        event.listen(connection, "after_cursor_execute", lambda *_: postgres.server().ask(end))
+        list(csv_lines(connection, everything(), COLUMNS, raw=False))
+
+
+def test_a_connection_that_is_lost_meanwhile_is_told_as_lost(engine: Engine):
+    with pytest.raises(OperationalError) as caught:
+        lines_while_the_server_ends(engine)
+    assert "COPY turns" == caught.value.statement
+    assert caught.value.connection_invalidated
