@@ -63,8 +63,6 @@ class Relay:
         headers: list[tuple[str, str]],
     ) -> Answer:
         """Stream the events, or gather them for a client that wants one JSON answer."""
-        if held_back:
-            self.note(turn)
         batches = _Relayed(self, turn, wire, held_back)
         await batches.begin()
         if turn.call.transport != "http":
@@ -181,17 +179,22 @@ class _Relayed:
         return self._is_over and not self._ahead
 
     async def begin(self) -> None:
-        """Wait for the first events."""
+        """Note what was held back, or wait for the first events."""
         turn = self._turn
         if not self._ahead:
             self._ahead = await anext(self, [])
             return
-        if turn.fold.terminal is None and turn.bytes_sent < _SMALL:
-            event = self._wire.take()
-            if event is not None:
-                self._ahead += self._relay.batch(turn, self._wire, event)
-        if turn.fold.terminal is not None:
-            await self._end()
+        try:
+            self._relay.note(turn)
+            if turn.fold.terminal is None and turn.bytes_sent < _SMALL:
+                event = self._wire.take()
+                if event is not None:
+                    self._ahead += self._relay.batch(turn, self._wire, event)
+            if turn.fold.terminal is not None:
+                await self._end()
+        except BaseException:  # a fault of ours; how the turn ends is for the driver to say
+            await self._wire.close()
+            raise
 
     def __aiter__(self) -> _Relayed:
         return self

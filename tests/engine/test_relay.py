@@ -13,6 +13,7 @@ from engine.model import Mode, Policy, Reason, Status
 from tests.support.first_turns import FIRST, stack, warm
 from tests.support.loopback import Stack
 from tests.support.provider import make_core, user
+from tests.support.storing import STORE, kept
 
 
 @pytest.mark.parametrize("fault", [faults.abort(after=4), faults.close(1000, after=4)])
@@ -195,3 +196,36 @@ async def test_what_is_handed_out_together_is_bounded(monkeypatch):
     sizes = [len(batch) async for batch in answer.batches]
     assert {1} == set(sizes[1:])
     assert (2, True) == (sizes[0], len(sizes) > 2)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_a_fault_at_the_end_of_an_answer_leaves_nothing_of_the_upstream_open(
+    monkeypatch, fails
+):
+    s = stack(STORE)
+    body = await kept(s)
+    if fails:
+        s.core.faults.on_request(faults.ErrorFrame("server_error", None, shape="failed"))
+    posted, closed = s.http.post, []
+
+    async def at_once(*arguments):
+        answer = await posted(*arguments)
+        whole = b"".join([chunk async for chunk in answer.chunks()])
+
+        async def chunks():
+            yield whole
+
+        async def close():
+            closed.append(whole)
+
+        answer.chunks, answer.close = chunks, close
+        return answer
+
+    def conclude(_turn):
+        raise RuntimeError
+
+    s.http.post = at_once
+    monkeypatch.setattr(s.driver._endings, "conclude", conclude)
+    answer = await s.answer(body)
+    assert (Mode.HTTP_INCREMENTAL, 502) == (s.last.mode, answer.status)
+    assert (1, 2) == (len(closed), len(s.facts))
