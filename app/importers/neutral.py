@@ -6,19 +6,18 @@ read from the cache and what was written to it, as the ledger does.
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
+from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
 from app.importers.foreign import row_of
-from app.importers.importer import Importer, Item, NotReadable, Remark, Skipped
+from app.importers.importer import Importer, Item, Remark, Skipped
 from app.importers.json_lines import first_records, records
 from app.importers.lines import BOM, Line
 from app.importers.own_csv import records as csv_records
 from app.importers.own_jsonl import left_out
 from app.importers.own_row import BadCell, count_of, milliseconds_of, text_of, time_of
-from app.ledger.csv_export import unguard
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Mode, Status, Usage, UsageState
 
@@ -103,16 +102,7 @@ def _json(lines: Iterable[Line]) -> Iterator[Item]:
 
 
 def _csv(first: Line, source: Iterator[Line]) -> Iterator[Item]:
-    try:
-        text = first.data.removeprefix(BOM).decode()
-        names = next(csv.reader([text], strict=True), [])
-    except (csv.Error, UnicodeDecodeError):
-        raise NotReadable("Its first line cannot be read as CSV in UTF-8.") from None
-    if not set(names) >= _IDENTIFYING:
-        raise NotReadable("Its columns are not separated by commas. Save it as CSV with commas.")
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise NotReadable(f"It has the column {twice[0][:64]!r} twice.")
+    names = header(first, _IDENTIFYING)
     unknown = sorted(set(names) - set(COLUMNS))
     if unknown:
         yield Remark(left_out(unknown))
@@ -199,21 +189,6 @@ def _cell_time(name: str, cell: str) -> int:
     return _time(name, seconds)
 
 
-def _cell_count(name: str, cell: str) -> int:
-    return count_of(name, int(cell) if cell.isascii() and cell.isdigit() else cell)
-
-
-def _cell_number(name: str, cell: str) -> float:
-    try:
-        return milliseconds_of(name, float(cell))
-    except ValueError:
-        raise BadCell(name, "is no number") from None
-
-
-def _cell_text(name: str, cell: str) -> str:
-    return text_of(name, unguard(cell))
-
-
 _OF_JSON: dict[str, Value] = {
     "t": _time,
     "id": text_of,
@@ -223,10 +198,10 @@ _OF_JSON: dict[str, Value] = {
 }
 _OF_CSV: dict[str, Value] = {
     "t": _cell_time,
-    "id": _cell_text,
-    **dict.fromkeys(TEXTS, _cell_text),
-    **dict.fromkeys(COUNTS, _cell_count),
-    **dict.fromkeys(TIMES, _cell_number),
+    "id": text_cell,
+    **dict.fromkeys(TEXTS, text_cell),
+    **dict.fromkeys(COUNTS, count_cell),
+    **dict.fromkeys(TIMES, milliseconds_cell),
 }
 
 NEUTRAL = Importer(NAME, "the neutral NDJSON or CSV", recognizes, read)

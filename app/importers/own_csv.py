@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
 from app.importers.importer import Importer, Item, NotReadable, Remark, Skipped
 from app.importers.lines import BOM, Line
 from app.importers.own_jsonl import left_out
@@ -14,18 +15,14 @@ from app.importers.own_row import (
     IDENTIFYING,
     BadCell,
     Value,
-    count_of,
     evidence_of,
     flag_of,
     kinds,
-    milliseconds_of,
     missing_columns,
     money_of,
     row_of,
-    text_of,
     time_of,
 )
-from app.ledger.csv_export import unguard
 from app.ledger.rows import TEXT_COLUMNS
 
 _MOST_LINES = 100
@@ -47,10 +44,13 @@ def recognizes(head: bytes) -> bool:
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
     source = iter(lines)
-    try:
-        names = _header(next(source, Line(1, b"")))
-    except (csv.Error, UnicodeDecodeError):
-        raise NotReadable("Its first line cannot be read as CSV in UTF-8.") from None
+    names = header(next(source, Line(1, b"")), IDENTIFYING)
+    missing = missing_columns(names)
+    if missing:
+        raise NotReadable(
+            f"It lacks columns that every turn needs: {', '.join(missing)}. "
+            "Export it again with them, or without --columns."
+        )
     unknown = [name for name in names if name not in _READ]
     if unknown:
         yield Remark(left_out(unknown))
@@ -75,23 +75,6 @@ def _words(text: str) -> list[str]:
     for separator in ("\t", ";"):
         text = text.replace(separator, ",")
     return text.replace('"', "").strip().split(",")
-
-
-def _header(line: Line) -> list[str]:
-    text = line.data.removeprefix(BOM).decode()
-    names = next(csv.reader([text], strict=True), [])
-    if not set(names) >= IDENTIFYING:
-        raise NotReadable("Its columns are not separated by commas. Save it as CSV with commas.")
-    twice = [name for place, name in enumerate(names) if name in names[:place]]
-    if twice:
-        raise NotReadable(f"It has the column {twice[0][:64]!r} twice.")
-    missing = missing_columns(names)
-    if missing:
-        raise NotReadable(
-            f"It lacks columns that every turn needs: {', '.join(missing)}. "
-            "Export it again with them, or without --columns."
-        )
-    return names
 
 
 def records(source: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
@@ -147,32 +130,17 @@ def _cells(group: list[Line]) -> list[str] | str:
         return "is no CSV"
 
 
-def _number(name: str, text: str) -> int:
-    return count_of(name, int(text) if text.isascii() and text.isdigit() else text)
-
-
-def _milliseconds(name: str, text: str) -> float:
-    try:
-        return milliseconds_of(name, float(text))
-    except ValueError:
-        raise BadCell(name, "is no number") from None
-
-
 def _flag(name: str, text: str) -> bool:
     return flag_of(name, {"true": True, "false": False}.get(text.lower(), text))
 
 
-def _text(name: str, text: str) -> str:
-    return text_of(name, unguard(text))
-
-
 _READ = kinds(
     time=time_of,
-    count=_number,
-    milliseconds=_milliseconds,
+    count=count_cell,
+    milliseconds=milliseconds_cell,
     money=money_of,
     flag=_flag,
-    text=_text,
+    text=text_cell,
 ) | {"evidence": evidence_of}
 assert set(TEXT_COLUMNS) <= _READ.keys()
 
