@@ -29,7 +29,10 @@ def header(line: Line, identifying: frozenset[str]) -> list[str]:
 
 
 def count_cell(name: str, cell: str) -> int:
-    return count_of(name, int(cell) if cell.isascii() and cell.isdigit() else cell)
+    try:
+        return count_of(name, int(cell) if cell.isascii() and cell.isdigit() else cell)
+    except ValueError:  # Python makes no number of thousands of digits
+        raise BadCell(name, "is below 0 or too great") from None
 
 
 def milliseconds_cell(name: str, cell: str) -> float:

@@ -41,6 +41,7 @@ def test_cells_are_texts_of_values():
         (count_cell, "-1", "is no whole number"),
         (count_cell, "\u0663", "is no whole number"),
         (count_cell, str(2**31), "is below 0 or too great"),
+        (count_cell, "1" * 5_000, "is below 0 or too great"),
         (milliseconds_cell, "x", "is no number"),
         (milliseconds_cell, "nan", "is below 0 or too great"),
         (milliseconds_cell, "-1", "is below 0 or too great"),
