@@ -2,6 +2,7 @@ import csv
 import gzip
 import io
 import json
+from functools import partial
 
 import anyio
 import pytest
@@ -208,7 +209,12 @@ def test_the_zone_shifts_the_window_and_never_an_instant(site):
 # --- what a reader may take ----------------------------------------------------------------------
 
 
-def test_a_reader_gets_the_head_of_the_file_before_any_row_is_looked_for(site, monkeypatch):
+@pytest.mark.parametrize(
+    ("path", "begins"), [("/api/requests.csv", b"turn_id,"), ("/api/requests.jsonl", b"")]
+)
+def test_a_reader_gets_the_head_of_the_file_before_any_row_is_looked_for(
+    site, monkeypatch, path, begins
+):
     head, looked = [], []
 
     def never(*_arguments):
@@ -220,8 +226,8 @@ def test_a_reader_gets_the_head_of_the_file_before_any_row_is_looked_for(site, m
     async def send(message):
         head.append(message)
 
-    anyio.run(read, site.app, send)
-    assert (looked, head[1]["body"][:8]) == ([2], b"turn_id,")
+    anyio.run(partial(read, path=path), site.app, send)
+    assert (looked, head[1]["body"][:8]) == ([2], begins)
 
 
 async def read(app, send, receive=anyio.sleep_forever, path="/api/requests.csv"):
