@@ -6,11 +6,22 @@ All functions are called within a transaction that writes (``database.WRITES``).
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, bindparam, delete, func, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    delete,
+    func,
+    or_,
+    select,
+    update,
+)
 
 from app.errors import LedgerError
 from app.ledger.inserting import insert_new
@@ -63,9 +74,7 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
         made = Contributions()
         made.add(new)
         _count(connection, made, new)
-        for row in new:
-            if row.kind != Kind.GENERATION:
-                _unsettle_after(connection, row, new)
+        _unsettle_after(connection, new)
     return new
 
 
@@ -196,21 +205,45 @@ def _unsettle(connection: Connection, sessions: set[str]) -> None:
     put_verdicts(connection, dict.fromkeys(left, NO_VERDICT))
 
 
-def _unsettle_after(connection: Connection, row: TurnRow, with_it: Sequence[TurnRow]) -> None:
+def _unsettle_after(connection: Connection, new: Sequence[TurnRow]) -> None:
     """Have turns judged anew that ended after one that has no verdict itself and came late.
 
     Verdicts that came along with it, in a file of ours, were given in its presence.
     """
-    beside = [other.turn_id for other in with_it if other.session_key == row.session_key]
-    later = select(c.turn_id).where(
-        c.session_key == row.session_key,
-        c.turn_id.not_in(beside),
-        c.started_at >= row.started_at - LATE_MS,
-        c.ended_at >= row.ended_at,
-        c.cache_verdict.is_not(None),
-    )
-    found = connection.execute(later.limit(1)).scalars()
+    late = defaultdict(list)
+    for row in new:
+        if row.kind != Kind.GENERATION:
+            late[row.session_key].append(row)
+    beside = defaultdict(list)
+    for row in new:
+        if row.session_key in late:
+            beside[row.session_key].append(row.turn_id)
+    found: list[str] = []
+    for key, rows in late.items():
+        for some in _parts(_earliest(rows)):
+            after = (
+                and_(c.started_at >= row.started_at - LATE_MS, c.ended_at >= row.ended_at)
+                for row in some
+            )
+            later = select(c.turn_id).where(
+                c.session_key == key,
+                c.turn_id.not_in(beside[key]),
+                c.started_at >= some[0].started_at - LATE_MS,
+                or_(*after),
+                c.cache_verdict.is_not(None),
+            )
+            found += connection.execute(later.limit(1)).scalars()
     put_verdicts(connection, dict.fromkeys(found, NO_VERDICT))
+
+
+def _earliest(rows: Iterable[TurnRow]) -> list[TurnRow]:
+    """The rows before which no other of them both began and ended, in the order they began: what
+    comes after any row comes after one of these."""
+    found: list[TurnRow] = []
+    for row in sorted(rows, key=lambda row: (row.started_at, row.ended_at)):
+        if not found or row.ended_at < found[-1].ended_at:
+            found.append(row)
+    return found
 
 
 def _locked(

@@ -2,7 +2,7 @@ import traceback
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, event, select
 
 from app.errors import LedgerError
 from app.ledger import queries, store
@@ -161,6 +161,48 @@ def test_what_has_no_verdict_and_comes_late_has_later_turns_judged_anew(writing:
         store.put_verdicts(connection, {"a": _HIT})
         store.update_rows(connection, [replace(one, ended_at=one.ended_at + 1)])
     assert _stored(writing)[0].cache_verdict is None
+
+
+def test_all_of_a_session_that_come_late_together_are_asked_about_once(writing: Engine):
+    asked = []
+    looking = "cache_verdict IS NOT NULL"
+    event.listen(writing, "before_cursor_execute", lambda *told: asked.append(looking in told[2]))
+    rows = [make_row(kind="compaction", session=name) for name in "ab" * 20]
+    _insert(writing, [*rows, make_row(session="c")])
+    assert 2 == sum(asked)
+
+
+def test_of_all_that_come_late_one_alone_says_which_turns_are_later(writing: Engine):
+    judged = make_row(turn_id="a", ended_at=START_MS + 100, **VERDICT)
+    _insert(writing, [judged])
+
+    def late(started: int, ended: int) -> TurnRow:
+        times = {"started_at": START_MS + started, "ended_at": START_MS + ended}
+        return make_row(turn_id="b", kind="compaction", **times)
+
+    begins_too_late, ends_too_late = late(store.LATE_MS + 1, 50), late(0, 101)
+    _insert(writing, [begins_too_late, replace(ends_too_late, turn_id="c")])
+    assert "hit" == _stored(writing)[0].cache_verdict
+    both = [replace(begins_too_late, turn_id="d"), replace(late(0, 100), turn_id="e")]
+    _insert(writing, [*both, replace(ends_too_late, turn_id="f")])
+    assert _stored(writing)[0].cache_verdict is None
+
+
+def test_any_number_may_come_late_each_within_the_other(writing: Engine):
+    _insert(writing, [make_row(turn_id="a", started_at=START_MS - 9, **VERDICT)])
+    nested = [
+        make_row(kind="compaction", started_at=START_MS + n, ended_at=START_MS + 5_000 - n)
+        for n in range(1_000)
+    ]
+    _insert(writing, nested)
+    assert "hit" == _verdict(writing, "a")
+    _insert(writing, [make_row(turn_id="b", ended_at=START_MS + 4_001, **VERDICT)])
+    _insert(writing, [replace(row, turn_id=f"again-{n}") for n, row in enumerate(nested)])
+    assert _verdict(writing, "b") is None
+
+
+def _verdict(writing: Engine, turn_id: str) -> str | None:
+    return next(row.cache_verdict for row in _stored(writing) if row.turn_id == turn_id)
 
 
 def _insert(writing: Engine, rows: list[TurnRow]) -> None:
