@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from app.importers.foreign import chain_of, milliseconds, row_of
+from app.importers.foreign import Epochs, chain_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Skipped
 from app.importers.json_lines import count, first_records, inner, records, text
 from app.importers.lines import Line
@@ -67,9 +67,8 @@ class _Request:
     """When its first line was written."""
     ended_at: int
     chain: str
-    epoch: int
-    turn: int
-    reset: str | None
+    epoch: dict[str, Any]
+    """Its columns."""
     usage: Usage
     stop: str | None = None
 
@@ -78,8 +77,7 @@ class _Request:
 class _Talk:
     """One conversation: its epochs, and what lies before its next request."""
 
-    epoch: int = 1
-    turn: int = 0
+    epochs: Epochs = field(default_factory=Epochs)
     reset: str | None = None
 
 
@@ -134,10 +132,6 @@ class _Transcript:
 
     def _begun(self, line: dict[str, Any], chain: str, at: int) -> _Request:
         talk = self._talks.setdefault(chain, _Talk())
-        if talk.reset is not None and talk.turn:
-            talk.epoch += 1
-            talk.turn = 0
-        talk.turn += 1
         asked = self._asked.get(text(line.get("parentUuid")) or "", at)
         request = _Request(
             first=line,
@@ -146,9 +140,7 @@ class _Transcript:
             answered_at=at,
             ended_at=at,
             chain=chain,
-            epoch=talk.epoch,
-            turn=talk.turn,
-            reset=talk.reset,
+            epoch=talk.epochs.next(talk.reset),
             usage=Usage(),
         )
         talk.reset = None
@@ -183,9 +175,7 @@ class _Transcript:
             status=str(Status.INCOMPLETE) if cut else None,
             session=_session(request.first),
             chain=request.chain,
-            epoch=request.epoch,
-            epoch_turn=request.turn,
-            epoch_reset_reason=request.reset,
+            **request.epoch,
             client=NAME,
             client_version=text(request.first.get("version")),
             upstream=UPSTREAM,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.importers.foreign import UNKNOWN_UPSTREAM, chain_of, milliseconds, row_of
+from app.importers.foreign import UNKNOWN_UPSTREAM, Epochs, chain_of, milliseconds, row_of
 from app.importers.json_lines import inner, number, text
 from app.ledger.rows import TurnRow
 from engine.model import EpochReason, Kind, Status, Usage
@@ -41,10 +41,9 @@ class Session:
     model: str | None = None
     effort: str | None = None
     tier: str | None = None
-    epoch: int = 1
-    epoch_turn: int = 0
     reset: str | None = None
     """Why the next request begins a new epoch."""
+    _epochs: Epochs = field(default_factory=Epochs)
     _chain: str | None = None
     _asked: bool = False
     """A turn has said what it asks for."""
@@ -86,16 +85,13 @@ class Session:
 
     def inherited(self) -> None:
         """What came until here belongs to another session."""
-        self.reset, self.epoch, self.epoch_turn = None, 1, 0
+        self.reset, self._epochs = None, Epochs()
 
     def row(
         self, identity: tuple[str | int | None, ...], *, started: int, ended: int, usage: Usage,
         **known: Any,
     ) -> TurnRow:  # fmt: skip
         reset, self.reset = self.reset, None
-        if reset is not None and self.epoch_turn:
-            self.epoch, self.epoch_turn = self.epoch + 1, 0
-        self.epoch_turn += 1
         self._chain = self._chain or chain_of(NAME, self.name)
         return row_of(
             NAME,
@@ -106,9 +102,7 @@ class Session:
             session=self.name,
             root_session=self.root,
             chain=self._chain,
-            epoch=self.epoch,
-            epoch_turn=self.epoch_turn,
-            epoch_reset_reason=reset,
+            **self._epochs.next(reset),
             client=self.client,
             client_version=self.version,
             upstream=self.upstream or UNKNOWN_UPSTREAM,

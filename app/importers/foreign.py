@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -33,6 +34,26 @@ def turn_id(name: str, *parts: str | int | None) -> str:
 def chain_of(name: str, *parts: str | int | None) -> str:
     """A conversation's name, short and the same in each file that tells of it."""
     return turn_id(name, "chain", *parts)[-16:]
+
+
+@dataclass(slots=True)
+class Epochs:
+    """The epochs of one conversation."""
+
+    _epoch: int = 1
+    _turn: int = 0
+
+    def next(self, reset: str | None) -> dict[str, Any]:
+        """The columns of its next request; ``reset`` is what lies before it, if anything does.
+        Nothing can be reset before the first one."""
+        if reset is not None and self._turn:
+            self._epoch, self._turn = self._epoch + 1, 0
+        self._turn += 1
+        return {
+            "epoch": self._epoch,
+            "epoch_turn": self._turn,
+            "epoch_reset_reason": reset,
+        }
 
 
 def row_of(

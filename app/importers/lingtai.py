@@ -16,7 +16,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from app.importers.foreign import chain_of, milliseconds, row_of
+from app.importers.foreign import Epochs, chain_of, milliseconds, row_of
 from app.importers.importer import Around, Importer, Item, Remark, Skipped
 from app.importers.json_lines import count, first_records, records, text
 from app.importers.lines import Line
@@ -107,7 +107,6 @@ class _Ledger:
         chain = chain_of(NAME, session, lane)
         rebuilt = self._events.rebuilt(ended_at) if lane == "main" else None
         talk = self._talks.setdefault(chain, _Talk())
-        reset = talk.reset_by(given, rebuilt)
         return row_of(
             NAME,
             identity,
@@ -119,9 +118,7 @@ class _Ledger:
             kind=str(Kind.COMPACTION) if source in _SUMMARIES else None,
             session=session,
             chain=chain,
-            epoch=talk.epoch,
-            epoch_turn=talk.turn,
-            epoch_reset_reason=reset,
+            **talk.epoch(given, rebuilt),
             client=NAME,
             upstream=_host(given.get("endpoint")),
             model=text(given.get("model")),
@@ -160,12 +157,11 @@ class _Talk:
     """One conversation: its epochs."""
 
     def __init__(self) -> None:
-        self.epoch = 1
-        self.turn = 0
+        self._epochs = Epochs()
         self._compacted = False
 
-    def reset_by(self, given: dict[str, Any], rebuilt: str | None) -> str | None:
-        """What lies between this turn and the one before it, in the tool's word."""
+    def epoch(self, given: dict[str, Any], rebuilt: str | None) -> dict[str, Any]:
+        """Its columns. What lies between this turn and the one before it is in the tool's word."""
         compacted = given.get("codex_compacted") == "true"
         word = text(given.get("codex_ws_epoch_reset_reason")) or rebuilt
         if word is None and given.get("codex_ws_delta_reason") == Reason.EPOCH_RESET:
@@ -173,11 +169,7 @@ class _Talk:
         if word is None and compacted and not self._compacted:
             word = "compaction"
         self._compacted = compacted
-        if word is not None and self.turn:
-            self.epoch += 1
-            self.turn = 0
-        self.turn += 1
-        return word
+        return self._epochs.next(word)
 
 
 def _session(given: dict[str, Any]) -> str | None:

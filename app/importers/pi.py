@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from app.importers.foreign import chain_of, milliseconds, row_of
+from app.importers.foreign import Epochs, chain_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Skipped
 from app.importers.json_lines import count, first_records, inner, number, records, text
 from app.importers.lines import Line
@@ -74,7 +74,7 @@ class _Session:
         self._last = _State()
         """Of the entry before this line."""
         self._answers = 0
-        self._epoch, self._turn = 1, 0
+        self._epochs = Epochs()
 
     def item(self, line: int, entry: dict[str, Any]) -> TurnRow | Skipped | None:
         kind = entry.get("type")
@@ -123,10 +123,6 @@ class _Session:
         # What failed is not in the history that is sent next: it is passed over.
         failed = status in _FAILED
         word = None if failed else self._word(before)
-        if word is not None and self._turn:
-            self._epoch += 1
-            self._turn = 0
-        self._turn += 1
         told = inner(message.get("usage"))
         provider = text(message.get("provider"))
         ttft, duration = number(message.get("ttft")), number(message.get("duration"))
@@ -137,9 +133,7 @@ class _Session:
             started_at=ended_at if asked is None else min(asked, ended_at),
             ended_at=ended_at,
             status=str(status),
-            epoch=self._epoch,
-            epoch_turn=self._turn,
-            epoch_reset_reason=word,
+            **self._epochs.next(word),
             client=NAME if ttft is None and duration is None else OH_MY_PI,
             upstream=provider or before.provider,
             model=text(message.get("model")),

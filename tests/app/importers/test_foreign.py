@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from app.importers.foreign import chain_of, eligible, milliseconds, row_of, turn_id
+from app.importers.foreign import Epochs, chain_of, eligible, milliseconds, row_of, turn_id
 from app.importers.identity import UNPLACED
 from engine.model import DivergenceClass, Evidence, Usage, UsageState
 
@@ -21,6 +21,21 @@ def test_an_id_follows_from_the_format_and_each_part_of_the_record():
     assert turn_id("a", "x", 1) == turn_id("a", "x", "1")
     assert chain_of("a", "x") != turn_id("a", "x")[-16:]
     assert 16 == len(chain_of("a", "x"))
+
+
+def test_an_epoch_begins_where_something_lies_between_two_requests():
+    epochs = Epochs()
+    assert [
+        (1, 1, "resumed"),
+        (1, 2, None),
+        (2, 1, "compaction"),
+        (3, 1, "branch"),
+        (3, 2, None),
+    ] == [
+        tuple(epochs.next(reset).values())
+        for reset in ("resumed", None, "compaction", "branch", None)
+    ]
+    assert {"epoch": 3, "epoch_turn": 3, "epoch_reset_reason": None} == epochs.next(None)
 
 
 def test_a_row_knows_what_it_was_told_and_whose_it_is_the_run_says():
