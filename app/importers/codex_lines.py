@@ -133,17 +133,12 @@ def told(lines: Iterable[Line]) -> Iterator[Told | Skipped]:
                 if line.data.strip():
                     yield Skipped(line.number, "holds nothing but NUL bytes")
                 continue
-        while True:
-            head = _HEAD.match(data)
-            second = _second(data)
-            part = data if second is None else data[:second]
-            if second is None:
-                found = _read(line, part, head)
-                if found is not None:
-                    yield found
-                break
+        while (second := _second(data)) is not None:
             yield Skipped(line.number, TORN)
             data = data[second:]
+        found = _read(line, data)
+        if found is not None:
+            yield found
 
 
 def _second(data: bytes) -> int | None:
@@ -160,7 +155,8 @@ def _second(data: bytes) -> int | None:
     return None
 
 
-def _read(line: Line, data: bytes, head: re.Match[bytes] | None) -> Told | Skipped | None:
+def _read(line: Line, data: bytes) -> Told | Skipped | None:
+    head = _HEAD.match(data)
     try:
         if head is None:
             return _by_decoding(line.number, data)
