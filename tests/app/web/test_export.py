@@ -193,7 +193,9 @@ def test_a_head_says_how_many_rows_the_file_would_hold(site):
 
 
 def test_nothing_is_left_out_and_nothing_says_so(site):
-    answer = site.client.get("/api/requests.csv")
+    site.write(make_row(started_at=START_MS - n) for n in range(1, 2_100))
+    answer = site.client.get("/api/requests.csv?columns=turn_id")
+    assert len({row["turn_id"] for row in read_csv(answer)}) == 2_099
     assert "x-truncated" not in answer.headers
 
 

@@ -100,6 +100,7 @@ def test_pages_and_states_come_although_every_thread_waits(site):
             "/healthz",
             "/readyz",
             "/api/status",
+            "/metrics",
         ):
             assert 200 == site.client.get(path).status_code
         limiter.total_tokens = free
