@@ -9,14 +9,13 @@ from typing import Any
 from app.importers.identity import UNPLACED
 from app.importers.own_row import BadCell, time_of
 from app.ledger.facts import clean, diverged_kind, evidence_json, split
-from app.ledger.rows import COLUMNS, FLOAT_COLUMNS, TEXT_COLUMNS, TurnRow
+from app.ledger.rows import CLIENT_NAMES, COLUMNS, FLOAT_COLUMNS, TEXT_COLUMNS, TurnRow
 from engine.model import NOT_ELIGIBLE, Evidence, Kind, Reason, Status, Usage
 
 UNKNOWN_UPSTREAM = "unknown"
 _UNKNOWN: dict[str, Any] = dict.fromkeys(COLUMNS)
-_NAMES = frozenset({"session", "root_session", "turn_group", "prompt_cache_key"})
-"""Names that the run cleans, and may have to hash, which needs them whole."""
-_CLEANED = TEXT_COLUMNS - _NAMES - {"evidence"}
+_CLEANED = TEXT_COLUMNS - CLIENT_NAMES - {"evidence"}
+"""Names of clients the run cleans itself: it may have to hash them, which needs them whole."""
 _REASONS = frozenset(Reason)
 _NOT_ELIGIBLE = frozenset(str(reason) for reason in NOT_ELIGIBLE)
 

@@ -16,10 +16,8 @@ from sqlalchemy import Connection, Engine
 from app.ledger import csv_export, exporting_postgresql, exporting_sqlite
 from app.ledger.filters import Filter
 from app.ledger.queries import snapshot, stream_from
-from app.ledger.rows import COLUMNS
+from app.ledger.rows import CLIENT_NAMES, COLUMNS
 
-CLIENT_NAMES = frozenset({"session", "root_session", "turn_group", "prompt_cache_key"})
-"""The columns with names that clients chose: what the setting ``pseudonymize`` hashes."""
 ROWS = 1_000
 _GZIP = 31  # zlib's window bits for a gzip envelope
 Rows = list[tuple[Any, ...]]

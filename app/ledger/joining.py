@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import CLIENT_NAMES, COLUMNS, TurnRow
 from engine.model import UsageState
 
 _OURS = frozenset(
@@ -34,8 +34,6 @@ _OURS = frozenset(
 _LEAST = frozenset({"started_at", "kind", "usage_state"})
 """Where both know, the smaller one stands: the earlier time, ``compaction`` before ``generation``,
 and ``inconsistent`` before ``missing`` before ``reported``; else the greater one."""
-_NAMES = frozenset({"session", "root_session", "turn_group", "prompt_cache_key"})
-"""Names that a client chose. They may be hashed in one reading only: the first one stands."""
 _JOINED = tuple(name for name in COLUMNS if name not in _OURS)
 
 
@@ -44,8 +42,10 @@ def joined(one: TurnRow, other: TurnRow) -> TurnRow:
     changes: dict[str, Any] = {}
     for name in _JOINED:
         a, b = getattr(one, name), getattr(other, name)
-        if a == b or b is None or (a is not None and name in _NAMES):
+        if a == b or b is None:
             continue
+        if a is not None and name in CLIENT_NAMES:
+            continue  # they may be hashed in one reading only: the first one stands
         better = b if a is None else min(a, b) if name in _LEAST else max(a, b)
         if better != a:
             changes[name] = better

@@ -170,6 +170,9 @@ TEXT_COLUMNS = (
     frozenset(COLUMNS) - TIME_COLUMNS - BOOL_COLUMNS - DECIMAL_COLUMNS - FLOAT_COLUMNS - INT_COLUMNS
 )
 
+CLIENT_NAMES = frozenset({"session", "root_session", "turn_group", "prompt_cache_key"})
+"""The columns with names that clients chose: what the setting ``pseudonymize`` hashes."""
+
 
 def to_ms(seconds: float) -> int:
     """Epoch seconds, as clocks give them, to epoch milliseconds, as rows hold them."""

@@ -12,12 +12,12 @@ from app.alerts.guard import Guard
 from app.alerts.receiver_file import parse_file
 from app.ledger.conditions import COLUMN_OF, HIT_SHARE, SEARCHED, SUCCEEDED
 from app.ledger.csv_export import CSV_TYPE, SCHEMA_VERSION, file_name
-from app.ledger.exporting import CLIENT_NAMES
 from app.ledger.facts import TEXT_LIMIT
 from app.ledger.filters import CLOSED, DIMENSIONS, PARAMETERS, parse
 from app.ledger.models import turns
 from app.ledger.rows import (
     BOOL_COLUMNS,
+    CLIENT_NAMES,
     COLUMNS,
     DECIMAL_COLUMNS,
     FLOAT_COLUMNS,

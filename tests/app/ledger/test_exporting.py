@@ -18,12 +18,13 @@ from sqlalchemy.exc import DBAPIError
 
 from app.ledger import exporting, exporting_postgresql, exporting_sqlite
 from app.ledger.csv_export import write_csv
-from app.ledger.exporting import CLIENT_NAMES, Wanted, export, packed
+from app.ledger.exporting import Wanted, export, packed
 from app.ledger.facts import to_row
 from app.ledger.models import turns
 from app.ledger.queries import snapshot
 from app.ledger.rows import (
     BOOL_COLUMNS,
+    CLIENT_NAMES,
     COLUMNS,
     FLOAT_COLUMNS,
     INT_COLUMNS,
