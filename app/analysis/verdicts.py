@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.analysis import testimony
-from app.analysis.cache_life import Retention, retention_of
+from app.analysis.cache_life import retention_of
 from app.analysis.testimony import Change
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Status, UsageState
@@ -131,15 +131,12 @@ def stored(row: TurnRow) -> Judged | None:
         return None
 
 
-def judge(chain: Iterable[TurnRow], retention: Retention | None = None) -> dict[str, Judged]:
-    """The verdicts on the generation turns of one chain, in their order; by ``turn_id``.
-
-    ``retention`` is what is known better than by the model's name.
-    """
+def judge(chain: Iterable[TurnRow]) -> dict[str, Judged]:
+    """The verdicts on the generation turns of one chain, in their order; by ``turn_id``."""
     found: dict[str, Judged] = {}
     place = Place()
     for row in chain:
-        place, judged = follow(place, row, retention)
+        place, judged = follow(place, row)
         found |= judged
     return found
 
@@ -153,9 +150,7 @@ class Turn:
         "started_at", "told", "written",
     )  # fmt: skip
 
-    def __init__(
-        self, row: TurnRow, before: Turn | None, retention: Retention, start: Judged | None
-    ) -> None:
+    def __init__(self, row: TurnRow, before: Turn | None, start: Judged | None) -> None:
         """``start``: the verdict on a first turn, if it is known."""
         assert row.input_tokens is not None
         assert row.cached_tokens is not None
@@ -167,7 +162,7 @@ class Turn:
         self.identity = _identity(row)
         self.told = _told(row)
         self.proven = testimony.proven_same(row)
-        self.retention = retention
+        self.retention = retention_of(row)
         self.rewritten = self.moved = False
         """Since the turn before; whoever knows it says so."""
         self.before = before
@@ -221,7 +216,6 @@ class Place:
 def follow(
     place: Place,
     row: TurnRow,
-    retention: Retention | None = None,
     *,
     start: Judged | None = None,
 ) -> tuple[Place, dict[str, Judged]]:
@@ -240,7 +234,7 @@ def follow(
         unusable = {row.turn_id: Judged(Verdict.UNUSABLE, Grade.UNKNOWN, None)}
         return Place(place.turn, rewritten, moved), unusable if row.kind == Kind.GENERATION else {}
     before = place.turn
-    turn = Turn(row, before, retention or retention_of(row), start if before is None else None)
+    turn = Turn(row, before, start if before is None else None)
     turn.rewritten, turn.moved = rewritten, moved
     waiting = []
     if before is not None and not before.followed:

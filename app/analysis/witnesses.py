@@ -1,4 +1,4 @@
-"""Three who tell of the prompt cache in one turn, and whether their stories fit together.
+"""Three who tell of the prompt cache in one turn, and whose layer a miss was by what they say.
 
 - The *client's* side, by the comparison of its requests (``reason``, ``shadow_reason``): it sent
   the same prefix, or a changed one.
@@ -12,8 +12,6 @@ cold*: a case for the provider's support, with ids, digests, times and counts, a
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -24,17 +22,10 @@ from app.ledger.rows import TurnRow, iso
 
 class Says(StrEnum):
     SAME = "same"
-    """The prefix is that of before (client); it was found (provider); it was read (tokens)."""
+    """The prefix is that of before (client); it was found (provider)."""
     CHANGED = "changed"
-    """The prefix or the identity is another one (client, provider); tokens were missed."""
+    """The prefix or the identity is another one."""
     NOTHING = "nothing"
-
-
-class Accord(StrEnum):
-    AGREE = "agree"
-    CONTRADICT = "contradict"
-    UNKNOWN = "unknown"
-    """Fewer than two of them say anything."""
 
 
 class Layer(StrEnum):
@@ -45,30 +36,19 @@ class Layer(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class Witnessed:
-    client: Says
-    provider: Says
-    tokens: Says
-    accord: Accord
-    layer: Layer
-    """Whose doing a miss was; unknown also where nothing was missed."""
-
-
-def hear(row: TurnRow) -> Witnessed:
-    """What the three say of a judged turn."""
+def layer_of(row: TurnRow) -> Layer:
+    """Whose doing the miss of a judged turn was; unknown also where nothing was missed."""
+    if not _missed(row):
+        return Layer.UNKNOWN
     client, provider = _client(row), _provider(row)
-    tokens = _tokens(row)
-    said = {one for one in (client, provider, tokens) if one != Says.NOTHING}
-    count = sum(one != Says.NOTHING for one in (client, provider, tokens))
-    if count < 2:
-        accord = Accord.UNKNOWN
-    elif tokens == Says.SAME and provider != Says.CHANGED:
-        # A change behind what was read is legal: the client's word is of the wire.
-        accord = Accord.AGREE
-    else:
-        accord = Accord.AGREE if len(said) == 1 else Accord.CONTRADICT
-    return Witnessed(client, provider, tokens, accord, _layer(row, client, provider, tokens))
+    if client == Says.SAME:
+        if provider == Says.CHANGED:
+            return Layer.BETWEEN
+        # A cache that ran out in a pause is nobody's fault but the pause's.
+        return Layer.CLIENT if row.cache_verdict == Verdict.IDLE else Layer.PROVIDER
+    if provider == Says.SAME:
+        return Layer.UNKNOWN
+    return Layer.CLIENT if Says.CHANGED in (client, provider) else Layer.UNKNOWN
 
 
 def is_stable_but_cold(row: TurnRow) -> bool:
@@ -76,7 +56,7 @@ def is_stable_but_cold(row: TurnRow) -> bool:
     or change of identity accounts for it."""
     return (
         testimony.proven_same(row)
-        and _tokens(row) == Says.CHANGED
+        and _missed(row)
         and row.cache_verdict not in (Verdict.IDLE, Verdict.IDENTITY_CHANGE)
     )
 
@@ -93,23 +73,8 @@ def _provider(row: TurnRow) -> Says:
     return Says.NOTHING if testimony.reported_change(row) is None else Says.CHANGED
 
 
-def _tokens(row: TurnRow) -> Says:
-    if row.cache_verdict in LOSSES and row.missed_tokens:
-        return Says.CHANGED
-    return Says.SAME if row.cache_verdict == Verdict.HIT else Says.NOTHING
-
-
-def _layer(row: TurnRow, client: Says, provider: Says, tokens: Says) -> Layer:
-    if tokens != Says.CHANGED:
-        return Layer.UNKNOWN
-    if client == Says.SAME:
-        if provider == Says.CHANGED:
-            return Layer.BETWEEN
-        # A cache that ran out in a pause is nobody's fault but the pause's.
-        return Layer.CLIENT if row.cache_verdict == Verdict.IDLE else Layer.PROVIDER
-    if provider == Says.SAME:
-        return Layer.UNKNOWN
-    return Layer.CLIENT if Says.CHANGED in (client, provider) else Layer.UNKNOWN
+def _missed(row: TurnRow) -> bool:
+    return row.cache_verdict in LOSSES and bool(row.missed_tokens)
 
 
 _EVIDENCE = (
@@ -127,47 +92,3 @@ def evidence(row: TurnRow) -> dict[str, Any]:
     told = {name: getattr(row, name) for name in _EVIDENCE}
     times = {"started_at": iso(row.started_at), "ended_at": iso(row.ended_at)}
     return times | {name: value for name, value in told.items() if value is not None}
-
-
-DRIFTS = ("prompt_cache_key", "session", "service_tier", "connection")
-"""What a cache, or the way to it, may depend on and a session should keep."""
-
-
-@dataclass(frozen=True, slots=True)
-class Drift:
-    """One of ``DRIFTS`` that changed within a session."""
-
-    name: str
-    changes: int
-    """Turns at which it was another one than at the turn before in the chain."""
-    cold: int
-    """Those of them that missed tokens."""
-    missed: int
-    """The tokens. Where several changed at once, each of them has these."""
-
-
-def drifts(rows: Iterable[TurnRow]) -> list[Drift]:
-    """What changed within one session, whose rows come in their order; the dearest first.
-
-    A turn is held against the one before it in its chain, and the first of a chain against the
-    turn before it. What one of the two does not tell is no change.
-    """
-    last: TurnRow | None = None
-    of_chain: dict[str, TurnRow] = {}
-    found: dict[str, list[int]] = {}
-    for row in rows:
-        before = of_chain.get(row.chain, last) if row.chain is not None else last
-        if before is not None:
-            lost = (row.missed_tokens or 0) if _tokens(row) == Says.CHANGED else 0
-            for name in DRIFTS:
-                old, new = getattr(before, name), getattr(row, name)
-                if old is not None and new is not None and old != new:
-                    sums = found.setdefault(name, [0, 0, 0])
-                    sums[0] += 1
-                    sums[1] += lost > 0
-                    sums[2] += lost
-        last = row
-        if row.chain is not None:
-            of_chain[row.chain] = row
-    made = [Drift(name, *sums) for name, sums in found.items()]
-    return sorted(made, key=lambda drift: (-drift.missed, -drift.changes, drift.name))

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from app.analysis.verdicts import LOSSES
-from app.analysis.witnesses import evidence, hear, is_stable_but_cold
+from app.analysis.witnesses import evidence, is_stable_but_cold, layer_of
 from app.commands.options import load_settings, open_ledger, read_view, with_filter, with_settings
 from app.commands.progress import destination
 from app.ledger import verdict_sums
@@ -35,7 +35,7 @@ def command(*, config: str | None, output: str, **flags: Any) -> None:
         for row in verdict_sums.judged(connection, view, LOSSES):
             if is_stable_but_cold(row):
                 found, missed = found + 1, missed + (row.missed_tokens or 0)
-                line = evidence(row) | {"layer": hear(row).layer.value}
+                line = evidence(row) | {"layer": layer_of(row).value}
                 file.write(json.dumps(line).encode() + b"\n")
     turns = "1 turn" if found == 1 else f"{found:,} turns"
     click.echo(f"{turns} with a proven prefix missed {missed:,} tokens.", err=True)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.analysis.cache_life import HOUR, MINUTE, Retention
+from app.analysis.cache_life import HOUR, MINUTE
 from app.analysis.verdicts import LOSSES, SLACK, Grade, Judged, Verdict, judge
 from app.ledger.rows import TurnRow
 from tests.support.rows import START_MS, make_row
@@ -38,8 +38,8 @@ def chain(*figures: tuple[int, int], **changes) -> list[TurnRow]:
     return [turn(place, *pair, **changes) for place, pair in enumerate(figures)]
 
 
-def of_last(rows: list[TurnRow], **more) -> Judged:
-    return judge(rows, **more)[rows[-1].turn_id]
+def of_last(rows: list[TurnRow]) -> Judged:
+    return judge(rows)[rows[-1].turn_id]
 
 
 WARM = (10_000, 0), (12_000, 9_984), (14_000, 11_904)
@@ -214,11 +214,10 @@ def test_what_was_all_read_after_a_long_pause_had_not_expired():
     assert Verdict.SHORTFALL == of_last(rows).verdict
 
 
-def test_retention_may_be_known_better_than_by_the_model():
+def test_a_pause_within_which_a_cache_may_run_out_may_have_been_one():
     started = START_MS + 10 * MINUTE
     rows = [*chain(*WARM), turn(3, 16_000, 0, started_at=started, ended_at=started + SECOND)]
     assert (Verdict.IDLE, Grade.POSSIBLE) == _word(of_last(rows))
-    assert Verdict.UNKNOWN == of_last(rows, retention=Retention(HOUR, HOUR)).verdict
 
 
 def test_one_amount_again_and_again_is_a_floor():
