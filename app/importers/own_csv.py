@@ -23,7 +23,6 @@ from app.importers.own_row import (
     row_of,
     time_of,
 )
-from app.ledger.rows import TEXT_COLUMNS
 
 _MOST_LINES = 100
 """Lines of one record: a cell may hold line breaks, but a quote that nobody closes must not take
@@ -142,6 +141,5 @@ _READ = kinds(
     flag=_flag,
     text=text_cell,
 ) | {"evidence": evidence_of}
-assert set(TEXT_COLUMNS) <= _READ.keys()
 
 CSV = Importer("csv", "Warmline's CSV", recognizes, read)

@@ -13,8 +13,14 @@ def test_each_loss_has_a_remedy_and_nothing_else_has():
     assert LOSSES == {verdict for verdict, said in WORDS.items() if said.remedy}
 
 
-def test_turns_that_had_something_to_read_are_those_that_lost_it_or_read_it():
-    assert LOSSES | {Verdict.HIT, Verdict.SHORTFALL} == HELD
+def test_all_turns_had_something_to_read_but_those_that_nothing_came_before():
+    assert {
+        Verdict.UNUSABLE,
+        Verdict.COLD_START,
+        Verdict.COLD_CONTINUATION,
+        Verdict.SHARED_PREFIX,
+        Verdict.HISTORY_REWRITE,
+    } == set(Verdict) - HELD
 
 
 @pytest.mark.parametrize("verdict", sorted(LOSSES))

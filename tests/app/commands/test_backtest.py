@@ -102,9 +102,6 @@ def test_a_backtest_does_not_look_into_the_future(faults):
     assert 61 == told["evaluations"]
 
 
-# --- warmline audit ----------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_no_name_of_a_client_commands_the_terminal(faults, form):
     """``\x9b2J`` clears the screen of many; ``\u202e`` turns the line round."""
