@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from app import purging
+from app.charts.chart import count
 from app.clock import SystemClock
 from app.commands.options import load_settings, open_ledger, with_settings
 from app.commands.progress import bar
@@ -55,7 +56,7 @@ def command(
             click.confirm("Delete it?", abort=True)
         with bar("Deleting") as progress:
             done = purging.purge(engine, target, progress)
-        click.echo(f"{_number(done.rows, 'row')} deleted.{_alerts(done.alerts)}")
+        click.echo(f"{count(done.rows, 'row')} deleted.{_alerts(done.alerts)}")
         if not done.scrubbed:
             click.echo(
                 "Traces may be left in the database's file, which others keep in use. "
@@ -76,17 +77,13 @@ def _found(found: Found) -> list[str]:
     lines = []
     if found.first_at is not None and found.last_at is not None:
         lines.append(
-            f"{_number(found.rows, 'row')} in {_number(found.sessions, 'session')} of "
-            f"{_number(found.tenants, 'tenant')}, {iso(found.first_at)} to {iso(found.last_at)}."
+            f"{count(found.rows, 'row')} in {count(found.sessions, 'session')} of "
+            f"{count(found.tenants, 'tenant')}, {iso(found.first_at)} to {iso(found.last_at)}."
         )
     if found.summed:
         lines.append(f"{found.summed:,} older turns that only sums still count.")
     return lines
 
 
-def _alerts(count: int) -> str:
-    return f" {count:,} events and messages of alerts too." if count else ""
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
+def _alerts(number: int) -> str:
+    return f" {number:,} events and messages of alerts too." if number else ""

@@ -17,6 +17,7 @@ from app.importers.foreign import Epochs, chain_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Skipped
 from app.importers.json_lines import count, first_records, inner, records, text
 from app.importers.lines import Line
+from app.importers.own_row import NO_TIME
 from app.ledger.rows import TurnRow
 from engine.model import Status, Usage, UsageState
 
@@ -113,7 +114,7 @@ class _Transcript:
         ended_at = milliseconds(line.get("timestamp"))
         chain = self._chain(line)
         if ended_at is None:
-            yield Skipped(number, "is no time in ISO 8601 with Z or an offset", "timestamp")
+            yield Skipped(number, NO_TIME, "timestamp")
         elif message.get("model") == _SYNTHETIC:
             yield Skipped(number, "is an answer that the tool wrote itself")
         elif not inner(message.get("usage")):

@@ -21,10 +21,10 @@ from app.importers.codex_rows import (
     Turn,
     duration,
     failure,
-    instant,
     parent_of,
 )
 from app.importers.codex_usage import Counter, Figures, No, Request, figures
+from app.importers.foreign import milliseconds
 from app.importers.importer import Around, Importer, Item, Remark, Skipped, Vector
 from app.importers.json_lines import inner, text
 from app.importers.lines import Line
@@ -167,7 +167,7 @@ class _File:
             own = name if line.number == 1 or self._named is None else self._named
             self._session = Session(own, root=own)
             created = text(payload.get("timestamp")) or line.time
-            self._descent.born(own, instant(created) if own == name else None)
+            self._descent.born(own, milliseconds(created) if own == name else None)
             if own == name:
                 self._session.meta(payload)
                 forked, parent = text(payload.get("forked_from_id")), parent_of(payload)
@@ -235,13 +235,13 @@ class _File:
             found, code, http_status = failed or (None, None, None)
         else:
             found = str(Status.COMPLETED) if turn.answered and not turn.used else None
-        ended = instant(line.time)
+        ended = milliseconds(line.time)
         if found is None or ended is None or self._descent.of_turn() is not Whose.OWN:
             return None
         session = self._known()
         if not session.name:
             return None
-        started = instant(self._input if turn.used else turn.began or self._input)
+        started = milliseconds(self._input if turn.used else turn.began or self._input)
         return session.row(
             ("end", turn.name or line.time),
             started=ended if started is None else started,
@@ -263,7 +263,7 @@ class _File:
             yield Skipped(line.number, request.value)
             return
         self._turn.used = self._told = True
-        whose = self._descent.of(request.vector, instant(line.time))
+        whose = self._descent.of(request.vector, milliseconds(line.time))
         self._last = request if whose is Whose.OWN else None
         yield from self._used(line, whose, request.usage, ("count", *request.key))
 
@@ -309,12 +309,12 @@ class _File:
             session.inherited()
             yield Skipped(line.number, whose.value)
             return
-        ended = instant(line.time)
+        ended = milliseconds(line.time)
         if ended is None or not session.name:
             yield Skipped(line.number, NO_TIME if ended is None else NO_SESSION)
             return
         session.root = root or session.root
-        started = instant(self._input) if sent else None
+        started = milliseconds(self._input) if sent else None
         yield from self._turn.add(
             session.row(
                 key,

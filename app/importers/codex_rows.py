@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from app.importers.foreign import UNKNOWN_UPSTREAM, Epochs, chain_of, milliseconds, row_of
+from app.importers.foreign import UNKNOWN_UPSTREAM, Epochs, chain_of, row_of
 from app.importers.json_lines import inner, number, text
 from app.ledger.rows import TurnRow
 from engine.model import EpochReason, Kind, Status, Usage
@@ -197,8 +197,3 @@ def failure(error: dict[str, Any], *, answered: bool) -> tuple[str, str | None, 
     limited = name in _REFUSED or status == 429
     shown = name[:_ERROR_LENGTH] if name and name.isascii() and " " not in name else None
     return str(Status.RATE_LIMITED if limited else Status.ERROR), shown, status
-
-
-def instant(time: str) -> int | None:
-    """Epoch milliseconds of a line."""
-    return milliseconds(time)

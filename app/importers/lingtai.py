@@ -21,6 +21,7 @@ from app.importers.importer import Around, Importer, Item, Remark, Skipped
 from app.importers.json_lines import count, first_records, records, text
 from app.importers.lines import Line
 from app.importers.lingtai_events import EVENTS, Events
+from app.importers.own_row import NO_TIME
 from app.ledger.rows import TurnRow
 from engine.model import DivergenceClass, Evidence, Kind, Mode, Reason, Usage, UsageState
 
@@ -93,7 +94,7 @@ class _Ledger:
     def item(self, number: int, given: dict[str, Any]) -> TurnRow | Skipped:
         ended_at = milliseconds(given.get("ts"))
         if ended_at is None:
-            return Skipped(number, "is no time in ISO 8601 with Z or an offset", "ts")
+            return Skipped(number, NO_TIME, "ts")
         if self._agent is None:
             self._agent = "ledger-" + chain_of(NAME, _whole(given))
         identity = self._identity(given)

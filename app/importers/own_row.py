@@ -48,6 +48,7 @@ REQUIRED = (
 """Columns without which a turn is not known, or would be counted as what it was not."""
 IDENTIFYING = frozenset({"turn_id", "started_at"})
 """Columns by which a file of ours is told from others."""
+NO_TIME = "is no time in ISO 8601 with Z or an offset"
 
 _WORDS = {
     "kind": frozenset(Kind),
@@ -134,7 +135,7 @@ def time_of(name: str, text: Any) -> int:
         moment = datetime.fromisoformat(text)
         ms = (moment - _EPOCH) // _MILLISECOND
     except (ValueError, TypeError, OverflowError):
-        raise BadCell(name, "is no time in ISO 8601 with Z or an offset") from None
+        raise BadCell(name, NO_TIME) from None
     if ms < 0:
         raise BadCell(name, "is before 1970")
     return ms

@@ -16,6 +16,7 @@ from app.importers.foreign import Epochs, chain_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Skipped
 from app.importers.json_lines import count, first_records, inner, number, records, text
 from app.importers.lines import Line
+from app.importers.own_row import NO_TIME
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Status, Usage, UsageState
 
@@ -117,7 +118,7 @@ class _Session:
     ) -> tuple[TurnRow | Skipped, _State]:
         ended_at = milliseconds(entry.get("timestamp"))
         if ended_at is None:
-            return Skipped(line, "is no time in ISO 8601 with Z or an offset", "timestamp"), before
+            return Skipped(line, NO_TIME, "timestamp"), before
         asked = count(message.get("timestamp"))
         status = _STATUSES.get(str(message.get("stopReason")), Status.COMPLETED)
         # What failed is not in the history that is sent next: it is passed over.
@@ -164,7 +165,7 @@ class _Session:
             return None
         ended_at = milliseconds(entry.get("timestamp"))
         if ended_at is None:
-            return Skipped(line, "is no time in ISO 8601 with Z or an offset", "timestamp")
+            return Skipped(line, NO_TIME, "timestamp")
         return self._row(
             entry,
             ("summary", text(entry.get("type")), None),

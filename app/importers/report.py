@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from app.charts.chart import count
 from app.importers.run import FileReport, Report
 from app.ledger.imports import PURGED, TOO_OLD, Import
 from app.ledger.rows import iso
@@ -25,13 +26,13 @@ def text(report: Report) -> list[str]:
     for file in told[:_FILES]:
         lines += _file(file)
     if len(told) > _FILES:
-        lines.append(f"and {_number(len(told) - _FILES, 'other file')}")
+        lines.append(f"and {count(len(told) - _FILES, 'other file')}")
     lines += _reasons(report)
     if report.ignored:
-        passed = _number(report.ignored, "file")
+        passed = count(report.ignored, "file")
         lines.append(f"Passed over: {passed} of formats that this version cannot import.")
     if report.strangers:
-        tenants = _number(report.strangers, "tenant")
+        tenants = count(report.strangers, "tenant")
         lines.append(
             f"The ledger did not know {tenants} of these rows: another credential, or another key "
             "file. Their sessions stand beside those that were there, not in them."
@@ -82,21 +83,17 @@ def _reasons(report: Report) -> list[str]:
     """Why records were skipped, the most frequent first, with the first lines of each."""
     whole: Counter[str] = report.counts.skipped
     lines = []
-    for why, count in whole.most_common(_REASONS):
-        line = f"  {count:,} skipped: {why}"
+    for why, times in whole.most_common(_REASONS):
+        line = f"  {times:,} skipped: {why}"
         places = [
             f"{printable(file.name, 40)}:{number}"
             for file in report.files
             for number in file.examples.get(why, [])
         ]
         if places:
-            line += f" ({', '.join(places[:3])}{', …' if count > 3 else ''})"
+            line += f" ({', '.join(places[:3])}{', …' if times > 3 else ''})"
         lines.append(f"{line}. {_HINTS[why]}" if why in _HINTS else f"{line}.")
     if len(whole) > _REASONS:
-        rest = sum(count for _, count in whole.most_common()[_REASONS:])
+        rest = sum(times for _, times in whole.most_common()[_REASONS:])
         lines.append(f"  {rest:,} skipped for other reasons.")
     return lines
-
-
-def _number(count: int, word: str) -> str:
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
