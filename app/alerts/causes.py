@@ -162,6 +162,4 @@ def _newest(connection: Connection, rows: ColumnElement[bool], limit: int) -> li
         .order_by(c.recorded_at.desc(), c.id.desc())
         .limit(limit)
     )
-    return [
-        TurnRow(**dict(zip(COLUMNS, values, strict=True))) for values in connection.execute(query)
-    ]
+    return [TurnRow.of(values) for values in connection.execute(query)]

@@ -291,7 +291,7 @@ def _join(connection: Connection, known: dict[str, TurnRow]) -> None:
     query = select(*(c[name] for name in COLUMNS)).where(c.turn_id.in_(known))
     changed = []
     for values in connection.execute(query):
-        row = TurnRow(**dict(zip(COLUMNS, values, strict=True)))
+        row = TurnRow.of(values)
         other = known[row.turn_id]
         together = joined(row, other) if row.source == other.source else row
         if together is not row:

@@ -81,7 +81,7 @@ def page(engine: Engine, view: Filter, *, limit: int = 50, cursor: str | None = 
         query = query.where(where(rest), tuple_(time, c.id) < tuple_(before, number))
     with engine.connect() as connection:
         found = connection.execute(query.limit(limit + 1)).all()
-    rows = tuple(_row(record[1:]) for record in found[:limit])
+    rows = tuple(TurnRow.of(record[1:]) for record in found[:limit])
     if len(found) <= limit:
         return Page(rows, None)
     last_time = rows[-1].recorded_at if view.by == "recorded" else rows[-1].started_at
@@ -97,14 +97,14 @@ def count(engine: Engine, view: Filter) -> int:
 def one(engine: Engine, turn_id: str) -> TurnRow | None:
     with engine.connect() as connection:
         found = connection.execute(select(*_COLUMNS).where(c.turn_id == turn_id)).one_or_none()
-    return None if found is None else _row(found)
+    return None if found is None else TurnRow.of(found)
 
 
 def some(engine: Engine, turn_ids: Sequence[str]) -> list[TurnRow]:
     """Of these rows the ones that there are, in the order of their writing."""
     query = select(*_COLUMNS).where(c.turn_id.in_(turn_ids)).order_by(c.id)
     with engine.connect() as connection:
-        return [_row(record) for record in connection.execute(query)]
+        return [TurnRow.of(record) for record in connection.execute(query)]
 
 
 def newest(engine: Engine) -> int:
@@ -117,7 +117,7 @@ def after(engine: Engine, number: int, *, limit: int) -> list[tuple[int, TurnRow
     """The first rows that were written after the one with a number, with theirs."""
     query = select(c.id, *_COLUMNS).where(c.id > number).order_by(c.id).limit(limit)
     with engine.connect() as connection:
-        return [(record[0], _row(record[1:])) for record in connection.execute(query)]
+        return [(record[0], TurnRow.of(record[1:])) for record in connection.execute(query)]
 
 
 def is_empty(engine: Engine) -> bool:
@@ -211,7 +211,3 @@ def dimensions(
                 for found, title, turns_ in connection.execute(query)
             )
     return result
-
-
-def _row(values: Sequence[Any]) -> TurnRow:
-    return TurnRow(**dict(zip(COLUMNS, values, strict=True)))

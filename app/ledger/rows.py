@@ -12,7 +12,7 @@ them. ``None`` is unknown, never zero.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -115,6 +115,12 @@ class TurnRow:
     cost_usd: Decimal | None
     price_note: str | None
     import_id: str | None
+
+    @classmethod
+    def of(cls, values: Iterable[Any]) -> TurnRow:
+        """The row of the values in the order of ``COLUMNS``. Raises ``ValueError`` where one is
+        missing, or too many."""
+        return cls(**dict(zip(COLUMNS, values, strict=True)))
 
     def values(self) -> tuple[Any, ...]:
         """The values in the order of ``COLUMNS``."""

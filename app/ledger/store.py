@@ -251,7 +251,7 @@ def _locked(
 ) -> list[TurnRow]:
     query = select(*_columns).where(condition).order_by(c.id).limit(limit).with_for_update()
     found = connection.execute(query)
-    return [TurnRow(**dict(zip(COLUMNS, values, strict=True))) for values in found]
+    return [TurnRow.of(values) for values in found]
 
 
 def _parts(rows: Sequence[TurnRow]) -> Iterator[Sequence[TurnRow]]:

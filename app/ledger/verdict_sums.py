@@ -69,7 +69,7 @@ def judged(
     options = {"stream_results": True, "max_row_buffer": chunk}
     with connection.execute(query, execution_options=options) as result:
         for found in result:
-            yield TurnRow(**dict(zip(COLUMNS, found, strict=True)))
+            yield TurnRow.of(found)
 
 
 def turns_of(connection: Connection, view: Filter, session_keys: Sequence[str]) -> dict[str, int]:

@@ -175,9 +175,7 @@ def imported(engine: Engine, *paths: Path, **options: Any) -> Report:
 def stored(engine: Engine) -> list[TurnRow]:
     """All rows, by their ids."""
     found: Iterable[TurnRow] = (
-        TurnRow(**dict(zip(COLUMNS, values, strict=True)))
-        for chunk in queries.stream(engine, ALL)
-        for values in chunk
+        TurnRow.of(values) for chunk in queries.stream(engine, ALL) for values in chunk
     )
     return sorted(found, key=lambda row: row.turn_id)
 

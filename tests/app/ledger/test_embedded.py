@@ -6,7 +6,7 @@ from sqlalchemy import Engine
 from app.ledger.facts import to_row
 from app.ledger.filters import parse
 from app.ledger.queries import stream
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from engine.errors import TurnFailed
 from engine.testing import Fail, function_call
@@ -18,7 +18,7 @@ from tests.support.embedded import Rig, gave, said, session
 def recorded(engine: Engine, **filters: str) -> list[TurnRow]:
     chosen = parse([("from", "now-1h"), *filters.items()], now=START + 1800)
     found = (values for chunk in stream(engine, chosen) for values in chunk)
-    return [TurnRow(**dict(zip(COLUMNS, values, strict=True))) for values in found]
+    return [TurnRow.of(values) for values in found]
 
 
 async def test_turns_of_an_embedded_session_are_rows_of_the_ledger(engine: Engine):

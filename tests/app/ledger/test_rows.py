@@ -11,6 +11,7 @@ from app.ledger.rows import (
     INT_COLUMNS,
     TEXT_COLUMNS,
     TIME_COLUMNS,
+    TurnRow,
     iso,
     money,
     to_ms,
@@ -34,6 +35,14 @@ provider_miss_reason shadow_mode shadow_reason cost_usd price_note import_id
 def test_columns_begin_with_the_contract_in_its_order():
     contract = tuple(CONTRACT.split())
     assert contract == COLUMNS[: len(contract)]
+
+
+def test_a_row_is_made_of_the_values_of_all_columns_in_their_order():
+    row = make_row()
+    assert row == TurnRow.of(row.values())
+    for wrong in (row.values()[:-1], (*row.values(), None)):
+        with pytest.raises(ValueError, match="argument"):
+            TurnRow.of(wrong)
 
 
 def test_every_column_has_exactly_one_type():

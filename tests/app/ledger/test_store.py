@@ -2,14 +2,15 @@ import traceback
 from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine, event, select
+from sqlalchemy import Engine, event
 
 from app.errors import LedgerError
 from app.ledger import queries, store
 from app.ledger.database import WRITES
 from app.ledger.models import turns
 from app.ledger.rollups import state as states
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import TurnRow
+from tests.support.importing import stored
 from tests.support.ledger import everything
 from tests.support.rollups import expected_whole, found_whole, turns_in
 from tests.support.rows import START_MS, make_row
@@ -111,7 +112,7 @@ def test_a_verdict_goes_into_its_row_and_into_nothing_else(writing: Engine):
         store.put_verdicts(connection, {"b": store.Verdict("idle", "likely", 7), "gone": _HIT})
         store.put_verdicts(connection, {"a": _HIT, "b": _HIT}, again=True)
     told = dict(zip(("cache_verdict", "cache_grade", "missed_tokens"), _HIT, strict=True))
-    assert [rows[0], replace(rows[1], **told)] == _stored(writing)
+    assert [rows[0], replace(rows[1], **told)] == stored(writing)
 
 
 def test_a_verdict_is_forgotten_when_its_ground_changes(writing: Engine):
@@ -126,7 +127,7 @@ def test_a_verdict_is_forgotten_when_its_ground_changes(writing: Engine):
         row = replace(row, **changes)
         with writing.begin() as connection:
             store.update_rows(connection, [row])
-        assert [replace(row, **kept)] == _stored(writing)
+        assert [replace(row, **kept)] == stored(writing)
 
 
 def test_what_is_left_of_a_session_waits_for_a_new_verdict(writing: Engine):
@@ -134,7 +135,7 @@ def test_what_is_left_of_a_session_waits_for_a_new_verdict(writing: Engine):
     _insert(writing, rows)
     with writing.begin() as connection:
         store.delete_rows(connection, turns.c.turn_id == "a2")
-    assert [replace(rows[0], **dict.fromkeys(VERDICT)), rows[2]] == _stored(writing)
+    assert [replace(rows[0], **dict.fromkeys(VERDICT)), rows[2]] == stored(writing)
 
 
 def test_a_row_that_goes_to_another_session_has_both_judged_anew(writing: Engine):
@@ -144,7 +145,7 @@ def test_a_row_that_goes_to_another_session_has_both_judged_anew(writing: Engine
     with writing.begin() as connection:
         store.update_rows(connection, [moved])
     bare = dict.fromkeys(VERDICT)
-    assert [replace(rows[0], **bare), replace(moved, **bare)] == _stored(writing)
+    assert [replace(rows[0], **bare), replace(moved, **bare)] == stored(writing)
 
 
 def test_what_has_no_verdict_and_comes_late_has_later_turns_judged_anew(writing: Engine):
@@ -153,14 +154,14 @@ def test_what_has_no_verdict_and_comes_late_has_later_turns_judged_anew(writing:
     late = {"kind": "compaction", "started_at": START_MS - 9_000}
     _insert(writing, [make_row(turn_id="b", started_at=START_MS + 9_000, kind="compaction")])
     _insert(writing, [make_row(turn_id="c", session="other", **late)])
-    assert "hit" == _stored(writing)[0].cache_verdict
+    assert "hit" == stored(writing)[0].cache_verdict
     one = make_row(turn_id="d", **late)
     _insert(writing, [one])
-    assert replace(row, **dict.fromkeys(VERDICT)) == _stored(writing)[0]
+    assert replace(row, **dict.fromkeys(VERDICT)) == stored(writing)[0]
     with writing.begin() as connection:
         store.put_verdicts(connection, {"a": _HIT})
         store.update_rows(connection, [replace(one, ended_at=one.ended_at + 1)])
-    assert _stored(writing)[0].cache_verdict is None
+    assert stored(writing)[0].cache_verdict is None
 
 
 def test_all_of_a_session_that_come_late_together_are_asked_about_once(writing: Engine):
@@ -182,10 +183,10 @@ def test_of_all_that_come_late_one_alone_says_which_turns_are_later(writing: Eng
 
     begins_too_late, ends_too_late = late(store.LATE_MS + 1, 50), late(0, 101)
     _insert(writing, [begins_too_late, replace(ends_too_late, turn_id="c")])
-    assert "hit" == _stored(writing)[0].cache_verdict
+    assert "hit" == stored(writing)[0].cache_verdict
     both = [replace(begins_too_late, turn_id="d"), replace(late(0, 100), turn_id="e")]
     _insert(writing, [*both, replace(ends_too_late, turn_id="f")])
-    assert _stored(writing)[0].cache_verdict is None
+    assert stored(writing)[0].cache_verdict is None
 
 
 def test_any_number_may_come_late_each_within_the_other(writing: Engine):
@@ -202,19 +203,12 @@ def test_any_number_may_come_late_each_within_the_other(writing: Engine):
 
 
 def _verdict(writing: Engine, turn_id: str) -> str | None:
-    return next(row.cache_verdict for row in _stored(writing) if row.turn_id == turn_id)
+    return next(row.cache_verdict for row in stored(writing) if row.turn_id == turn_id)
 
 
 def _insert(writing: Engine, rows: list[TurnRow]) -> None:
     with writing.begin() as connection:
         store.insert_rows(connection, rows)
-
-
-def _stored(engine: Engine) -> list[TurnRow]:
-    query = select(*(turns.c[name] for name in COLUMNS)).order_by(turns.c.turn_id)
-    with engine.connect() as connection:
-        found = connection.execute(query)
-        return [TurnRow(**dict(zip(COLUMNS, values, strict=True))) for values in found]
 
 
 _HIT = store.Verdict("hit", "proven", 0)
