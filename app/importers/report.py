@@ -59,7 +59,12 @@ def listing(found: Sequence[Import]) -> list[str]:
 def printable(text: str, limit: int = 100) -> str:
     """Text for a terminal, which obeys some characters."""
     shown = "".join(mark if mark.isprintable() else "\ufffd" for mark in text)
-    return shown if len(shown) <= limit else shown[: limit - 1] + "…"
+    return cut(shown, limit)
+
+
+def cut(text: str, width: int) -> str:
+    """As much of a text as fits."""
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _calm(file: FileReport) -> tuple[bool, int]:

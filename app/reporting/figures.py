@@ -96,6 +96,10 @@ class Figures:
     def missed_rate(self) -> float | None:
         return self.missed / self.due if self.due else None
 
+    def share(self, cause: Cause) -> float | None:
+        """Of a cause in all that was missed."""
+        return cause.missed / self.missed if self.missed else None
+
     @property
     def unjudged(self) -> int:
         """Generation turns without a verdict."""
@@ -193,7 +197,7 @@ def as_dict(figures: Figures) -> Json:
                     "remedy": one.remedy,
                     "turns": one.turns,
                     "missed_tokens": one.missed,
-                    "share": one.missed / figures.missed if figures.missed else None,
+                    "share": figures.share(one),
                 }
                 for one in figures.causes
             ],

@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo
 
 from app.analysis.verdict_words import WORDS
 from app.charts.chart import count, percent
-from app.importers.report import printable
+from app.importers.report import cut, printable
 from app.ledger.cells import TokenTotals
-from app.reporting.figures import Cause, Figures, Read
+from app.reporting.figures import Figures, Read
 
 WIDTH = 80
 HEIGHT = 23
@@ -43,8 +43,7 @@ def text(figures: Figures, zone: ZoneInfo, style: Style = plain) -> list[str]:
     room = HEIGHT - len(head) - len(middle) - len(end)
     while len(sessions) > 1 and room - len(sessions) < _least(figures):
         sessions.pop()
-    return [*head, *middle, *_causes(figures.causes, figures.missed, room - len(sessions), style),
-            *sessions, *end]  # fmt: skip
+    return [*head, *middle, *_causes(figures, room - len(sessions), style), *sessions, *end]
 
 
 def _head(figures: Figures, zone: ZoneInfo, style: Style) -> list[str]:
@@ -52,7 +51,7 @@ def _head(figures: Figures, zone: ZoneInfo, style: Style) -> list[str]:
     of = f"{count(read.files, 'file')} ({', '.join(read.formats)})" if read.files else "the ledger"
     turns = f"{count(figures.summary.total, 'request')} of "
     turns += count(figures.summary.sessions, "session")
-    lines = [style("Warmline report", "title") + _cut(f": {of}, {turns}", WIDTH - 15)]
+    lines = [style("Warmline report", "title") + cut(f": {of}, {turns}", WIDTH - 15)]
     if figures.first_at is not None and figures.last_at is not None:
         name = "UTC" if str(zone) == "UTC" else printable(str(zone))
         lines.append(f"{_at(figures.first_at, zone)} to {_at(figures.last_at, zone)}, {name}")
@@ -68,14 +67,14 @@ def _trouble(read: Read, style: Style) -> list[str]:
         name, why = read.failures[0]
         more = f" And {len(read.failures) - 1:,} more." if len(read.failures) > 1 else ""
         said = f"Not read whole: {printable(name, 30)}. {printable(why)}"
-        lines.append(style(_cut(said, WIDTH - len(more)) + more, "bad"))
+        lines.append(style(cut(said, WIDTH - len(more)) + more, "bad"))
     rest: list[str] = []
     if read.skipped:
         reasons = ", ".join(f"{why} ({number:,})" for why, number in read.skipped.items())
         rest.append(f"Skipped {count(sum(read.skipped.values()), 'record')}: {printable(reasons)}.")
     if read.ignored:
         rest.append(f"{count(read.ignored, 'file')} of other kinds passed over.")
-    return lines + ([_cut(" ".join(rest), WIDTH)] if rest else [])
+    return lines + ([cut(" ".join(rest), WIDTH)] if rest else [])
 
 
 def _figures(figures: Figures, style: Style) -> list[str]:
@@ -146,14 +145,16 @@ def _least(figures: Figures) -> int:
     return 1 + min(_CAUSES, len(figures.causes)) + 1 if figures.causes else 0
 
 
-def _causes(causes: Sequence[Cause], missed: int, room: int, style: Style) -> list[str]:
+def _causes(figures: Figures, room: int, style: Style) -> list[str]:
+    causes = figures.causes
     if not causes:
         return []
     head = style("  missed  share  turns  how sure  why", "label")
     lead = 33
     blocks = []
     for cause in causes:
-        share = percent(cause.missed / missed) if missed else "–"
+        part = figures.share(cause)
+        share = "–" if part is None else percent(part)
         row = f"{_compact(cause.missed):>8}{_whole(share):>7}{cause.turns:>7,}  {cause.grade:<8}  "
         said = textwrap.wrap(cause.sentence, WIDTH - lead - 1)
         blocks.append([row + " " + said[0], *(" " * (lead + 1) + rest for rest in said[1:])])
@@ -196,7 +197,7 @@ def _sessions(figures: Figures, style: Style) -> list[str]:
         if len(said) + len(more) <= WIDTH - _LABEL:
             said += more
         label = style(("Worst" if number == 0 else "").ljust(_LABEL), "label")
-        lines.append(label + _cut(said, WIDTH - _LABEL))
+        lines.append(label + cut(said, WIDTH - _LABEL))
     return lines
 
 
@@ -208,15 +209,11 @@ def _labelled(label: str, said: str, style: Style, *, most: int = 1) -> list[str
     room = WIDTH - _LABEL
     parts = textwrap.wrap(said, room)
     if len(parts) > most:
-        parts = [*parts[: most - 1], _cut(" ".join(parts[most - 1 :]), room)]
+        parts = [*parts[: most - 1], cut(" ".join(parts[most - 1 :]), room)]
     return [
         (style(label.ljust(_LABEL), "label") if number == 0 else " " * _LABEL) + part
         for number, part in enumerate(parts)
     ]
-
-
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
 
 
 def _at(instant: int, zone: ZoneInfo) -> str:

@@ -1,7 +1,7 @@
 from collections import Counter
 
 from app.importers.importer import Skipped
-from app.importers.report import listing, printable, text
+from app.importers.report import cut, listing, printable, text
 from app.importers.run import FileReport, Report
 from app.ledger.imports import PURGED, Counts, Import
 from tests.support.rows import START_MS
@@ -65,6 +65,10 @@ def test_a_terminal_is_not_given_orders():
     assert "a\ufffd[2Jb" == printable("a\x1b[2Jb")
     assert "\ufffd" == printable("\udc80")
     assert 10 == len(printable("x" * 99, 10))
+
+
+def test_what_is_too_long_for_its_place_is_cut():
+    assert ["abc", "ab…"] == [cut("abc", 3), cut("abcd", 3)]
 
 
 def test_imports_are_listed_in_columns():
