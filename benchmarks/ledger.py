@@ -35,7 +35,6 @@ from benchmarks.ledgering import (
 from benchmarks.ledgering.result import Result
 from tests.support.postgres import Server
 
-PARTS = ("read", "percentiles", "page", "ingest", "lateness", "memory", "csv")
 ENGINES = ("sqlite", "postgresql")
 
 
@@ -44,21 +43,22 @@ class Ledgers:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._servers: dict[Path, Server] = {}
+        self._servers: dict[int, Server] = {}
 
     def url(self, engine: str, rows: int) -> str:
-        place = self._folder / f"{rows}"
-        place.mkdir(parents=True, exist_ok=True)
         if engine == "sqlite":
-            return str(ledgers.sqlite_ledger(place, rows))
+            return str(ledgers.sqlite_ledger(self._place(rows), rows))
         return ledgers.postgres_ledger(self.server(rows), rows)
 
     def server(self, rows: int) -> Server:
+        if rows not in self._servers:
+            self._servers[rows] = ledgers.postgres_server(self._place(rows))
+        return self._servers[rows]
+
+    def _place(self, rows: int) -> Path:
         place = self._folder / f"{rows}"
         place.mkdir(parents=True, exist_ok=True)
-        if place not in self._servers:
-            self._servers[place] = ledgers.postgres_server(place)
-        return self._servers[place]
+        return place
 
     def close(self) -> None:
         for server in self._servers.values():
@@ -116,9 +116,15 @@ def csv(made: Ledgers, engine: str, rows: int) -> Iterator[Result]:
     yield from exporting.results(made.url(engine, min(rows, ingesting.LEDGER)))
 
 
-_HOW: dict[str, Callable[[Ledgers, str, int], Iterable[Result]]] = dict(
-    zip(PARTS, (read, within, page, ingest, late, take, csv), strict=True)
-)
+PARTS: dict[str, Callable[[Ledgers, str, int], Iterable[Result]]] = {
+    "read": read,
+    "percentiles": within,
+    "page": page,
+    "ingest": ingest,
+    "lateness": late,
+    "memory": take,
+    "csv": csv,
+}
 
 
 def main() -> int:
@@ -143,7 +149,7 @@ def main() -> int:
     try:
         for part in parts:
             for engine in engines:
-                for result in _HOW[part](made, engine, given.rows):
+                for result in PARTS[part](made, engine, given.rows):
                     print(result.line(), flush=True)
                     if not result.met:
                         missed.append(result)

@@ -8,7 +8,6 @@ it reads a cursor of the server, because another one would hold all rows in memo
 from __future__ import annotations
 
 import csv
-import resource
 import sqlite3
 import subprocess
 import sys
@@ -19,13 +18,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import psycopg
-from sqlalchemy.engine import make_url
 
 from app.ledger import database
 from app.ledger.exporting import Wanted, export
 from app.ledger.filters import Filter
 from app.ledger.rows import COLUMNS
-from benchmarks.ledgering.result import Result
+from benchmarks.ledgering.result import Result, peak_mib
 
 TARGETS = {"sqlite": 0.9, "postgresql": 3.0}
 FIRST_MS = 1_000.0
@@ -54,7 +52,7 @@ class _Taken:
 
 def results(url: str) -> Iterator[Result]:
     """Each way in processes of its own, by turns; the best of each counts."""
-    name = "sqlite" if database.read_url(url).get_backend_name() == "sqlite" else "postgresql"
+    name = database.read_url(url).get_backend_name()
     found: dict[str, list[_Taken]] = {way: [] for way in _WAYS}
     for _ in range(ROUNDS):
         for way, taken in found.items():
@@ -91,7 +89,7 @@ def main(way: str, url: str) -> None:
     engine = database.open_engine(url)
     with engine.connect():
         pass
-    before = _peak()
+    before = peak_mib()
     begin = time.perf_counter()
     first = 0.0
     if wanted is None:
@@ -104,17 +102,18 @@ def main(way: str, url: str) -> None:
         for _piece in pieces:
             first = first or time.perf_counter() - begin
     seconds = time.perf_counter() - begin
-    print(seconds, first * 1_000, _peak() - before, rows)
+    print(seconds, first * 1_000, peak_mib() - before, rows)
 
 
 def _bare(url: str) -> Iterator[int]:
     """Rows of each step."""
     writer = csv.writer(_Nowhere())
-    if database.read_url(url).get_backend_name() == "sqlite":
-        with closing(sqlite3.connect(database.read_url(url).database or "")) as bare:
+    place = database.read_url(url)
+    if place.get_backend_name() == "sqlite":
+        with closing(sqlite3.connect(place.database or "")) as bare:
             yield from _written(writer, bare.execute(_QUERY))
         return
-    plain = make_url(url).set(drivername="postgresql")
+    plain = place.set(drivername="postgresql")
     with (
         psycopg.connect(plain.render_as_string(hide_password=False)) as connection,
         connection.cursor("bare") as cursor,
@@ -131,10 +130,6 @@ def _written(writer: Any, cursor: Any) -> Iterator[int]:
 class _Nowhere:
     def write(self, text: str) -> int:
         return len(text)
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
 
 
 if __name__ == "__main__":

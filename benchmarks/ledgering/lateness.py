@@ -7,6 +7,7 @@ import tempfile
 from itertools import islice
 from pathlib import Path
 
+from app.analysis.latency import percentile
 from app.clock import SystemClock
 from app.ledger import database
 from app.ledger.journal.journal import Journal
@@ -38,7 +39,7 @@ def results() -> list[Result]:
             busy += asyncio.run(_lateness(writer, part))
         writer.close()
         engine.dispose()
-    usual, late = (_p99(times) * 1_000 for times in (idle, busy))
+    usual, late = map(_p99_ms, (idle, busy))
     return [
         Result("event loop, lateness p99, idle", usual, "ms"),
         Result(f"event loop, lateness p99, {RATE:,} turns a second", late, "ms"),
@@ -64,5 +65,7 @@ async def _lateness(writer: LedgerWriter | None, rows: list[TurnRow]) -> list[fl
     return late
 
 
-def _p99(times: list[float]) -> float:
-    return sorted(times)[int(len(times) * 0.99)]
+def _p99_ms(times: list[float]) -> float:
+    p99 = percentile(sorted(times), 0.99)
+    assert p99 is not None
+    return p99 * 1_000

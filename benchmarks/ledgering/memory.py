@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -13,7 +12,7 @@ from app.ledger import database
 from app.ledger.writer import write_rows
 from benchmarks.ledgering.month import month
 from benchmarks.ledgering.reading import panels
-from benchmarks.ledgering.result import Result
+from benchmarks.ledgering.result import Result, peak_mib
 
 MIB = 120.0
 WRITTEN = 20_000
@@ -33,18 +32,14 @@ def results(name: str, url: str, rows: int) -> list[Result]:
 
 def main(url: str) -> None:
     engine = database.open_engine(url)
-    print(_peak())
+    print(peak_mib())
     for panel in panels(engine).values():
         panel()
     with tempfile.TemporaryDirectory(prefix="warmline-memory-") as folder:
         other = str(Path(folder) / "ledger.sqlite3")
         database.upgrade(other)
         write_rows(database.open_engine(other), islice(month(1_000_000), WRITTEN))
-    print(_peak())
-
-
-def _peak() -> float:
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
+    print(peak_mib())
 
 
 if __name__ == "__main__":

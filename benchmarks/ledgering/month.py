@@ -127,7 +127,7 @@ def _turn(rng: random.Random, session: Session, number: int, at: int) -> TurnRow
                 "ttft_ms": round(wait, 3),
                 "duration_ms": float(duration),
                 "error_code": "server_error" if status == "failed" else None,
-                "cache_verdict": "missed" if cached == 0 else "warm",
+                "cache_verdict": "one_off_full" if cached == 0 else "hit",
             }
         )
     )

@@ -13,6 +13,7 @@ from app.ledger import cursors, queries
 from app.ledger.conditions import COLUMN_OF
 from app.ledger.filters import DIMENSIONS, Filter
 from app.ledger.models import turns
+from app.ledger.rollups.contribution import DAY
 from benchmarks.ledgering.month import DAYS, END
 from benchmarks.ledgering.reading import views
 from benchmarks.ledgering.result import Result, best_ms
@@ -52,7 +53,7 @@ def _middle(engine: Engine) -> dict[str, Any]:
     """A turn from the middle of the month that came apart from its baseline."""
     query = (
         select(turns)
-        .where(c.started_at >= END - DAYS * 86_400_000 // 2, c.reason == "prefix_mismatch")
+        .where(c.started_at >= END - DAYS * DAY // 2, c.reason == "prefix_mismatch")
         .order_by(c.started_at)
         .limit(1)
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -40,3 +41,8 @@ def best_ms(work: Callable[[], object], rounds: int) -> float:
         taken.append((time.perf_counter() - begin) * 1_000)
     # The best one: others may use the machine, and only add to it.
     return min(taken)
+
+
+def peak_mib() -> float:
+    """The most memory that this process has taken so far."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1_024
