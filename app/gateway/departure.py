@@ -11,7 +11,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 
-from app.gateway.wire import Receive, Scope
+from app.gateway.wire import Receive, Scope, extension
 from app.http_connection import NOTICE
 from app.tasks import Tasks
 from engine.driver import Answer, Call, Driver, Event
@@ -51,7 +51,7 @@ def follow(
 
     For an HTTP request whose body was read.
     """
-    notice = (scope.get("extensions") or {}).get(NOTICE)
+    notice = extension(scope, NOTICE)
     if notice is None:
         return tasks.start(watch(receive, departure), name="client of a turn").cancel
     notice(departure.left)

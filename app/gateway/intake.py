@@ -18,7 +18,7 @@ from app.gateway.identity import (
 )
 from app.gateway.rows import Receipt, record_refusal, turn_headers
 from app.gateway.upstreams import Target
-from app.gateway.wire import ClientGone, Receive, Refusal, Scope, Send, refuse
+from app.gateway.wire import ClientGone, Receive, Refusal, Scope, Send, extension, refuse
 from app.http_connection import BODY
 from engine.aside import aside
 from engine.request import Request
@@ -59,7 +59,7 @@ async def take(
         return dataclasses.replace(found, compaction=True) if compaction else found
 
     try:
-        whole = (scope.get("extensions") or {}).get(BODY)
+        whole = extension(scope, BODY)
         body = await bodies.read(receive, given, context.max_body_bytes, whole)
     except ClientGone:
         return None

@@ -18,6 +18,11 @@ Send = Callable[[Message], Awaitable[None]]
 RawHeaders = list[tuple[bytes, bytes]]
 
 
+def extension(scope: Scope, name: str) -> Any:
+    """What the server offers beside ASGI under this name; None where it offers nothing."""
+    return (scope.get("extensions") or {}).get(name)
+
+
 @dataclass(eq=False)
 class Refusal(Exception):
     """Warmline itself answers with ``status``; nothing is sent upstream.

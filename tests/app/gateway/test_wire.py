@@ -2,11 +2,18 @@ import json
 
 import pytest
 
-from app.gateway.wire import Refusal, error_frame, refuse, refuse_upgrade, respond
+from app.gateway.wire import Refusal, error_frame, extension, refuse, refuse_upgrade, respond
 
 REFUSAL = Refusal(
     413, "request_too_large", "Too large.", param="input", headers=(("retry-after", "1"),)
 )
+
+
+def test_an_extension_that_the_server_does_not_have_is_none():
+    assert [None, None, None, 1] == [
+        extension(scope, "name")
+        for scope in ({}, {"extensions": None}, {"extensions": {}}, {"extensions": {"name": 1}})
+    ]
 
 
 def test_a_refusal_has_the_shape_of_an_error_of_the_provider():
