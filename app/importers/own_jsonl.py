@@ -68,7 +68,11 @@ def left_out(names: list[str]) -> str:
 def _evidence(name: str, value: Any) -> str:
     if not isinstance(value, dict):
         raise BadCell(name, "is no JSON object")
-    return evidence_of(name, json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    try:
+        text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    except RecursionError:
+        raise BadCell(name, "is nested too deeply") from None
+    return evidence_of(name, text)
 
 
 def _names(name: str, value: Any) -> str:

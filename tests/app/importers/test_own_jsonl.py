@@ -67,6 +67,18 @@ def test_a_bad_line_is_told_without_its_content_and_the_others_go_on(bad: bytes,
     assert "secret" not in str(skipped)
 
 
+def test_evidence_that_is_nested_too_deeply_ends_nothing():
+    """Somewhere what can just be read can no longer be written."""
+    for depth in range(800, 1_001):
+        nested = b'{"a":' * depth + b"1" + b"}" * depth
+        found = read(read_jsonl, LINE.replace(b'"evidence":null', b'"evidence":' + nested))
+        assert [True] == [
+            item.reason in ("is nested too deeply", "is not one JSON object")
+            for item in found
+            if isinstance(item, Skipped)
+        ]
+
+
 def test_a_last_line_that_is_being_written_is_left_for_the_next_time():
     assert [GOOD, Skipped(2, "ends within its record")] == read(read_jsonl, LINE + LINE[:50])
     assert [GOOD, GOOD] == read(read_jsonl, LINE + LINE.strip())
