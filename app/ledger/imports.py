@@ -32,6 +32,7 @@ from app.ledger.joining import joined
 from app.ledger.models import import_keys, imports, turns
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables as rollups
+from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import ANY
 from app.ledger.rows import COLUMNS, TurnRow
 
@@ -312,11 +313,13 @@ def _upsert_keys(
     if not keys:
         return []
     # As the driver takes it: to make it anew for each batch would cost more than to run it.
-    mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
-    marks = ", ".join([f"({mark}, {mark})"] * len(keys))
-    found = connection.exec_driver_sql(
+    marks = ", ".join(["(?, ?)"] * len(keys))
+    statement = (
         f"INSERT INTO import_keys (key, import_id) VALUES {marks} "  # noqa: S608  (our own)
-        f"ON CONFLICT (key) DO UPDATE SET import_id = excluded.import_id {where} RETURNING key",
+        f"ON CONFLICT (key) DO UPDATE SET import_id = excluded.import_id {where} RETURNING key"
+    )
+    found = connection.exec_driver_sql(
+        text(connection, statement),
         tuple(value for key in keys for value in (key, import_id)),
     )
     return [bytes(key) for key in found.scalars()]

@@ -27,6 +27,7 @@ from app.errors import LedgerError
 from app.ledger.inserting import insert_new
 from app.ledger.models import turns
 from app.ledger.rollups import apply, lives, session_ends
+from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rows import COLUMNS, TurnRow
 from engine.model import Kind
@@ -138,10 +139,9 @@ def put_verdicts(
     # In the order of their ids, as everybody locks rows.
     found = connection.execute(query).all()
     if found:
-        mark = "?" if connection.dialect.paramstyle == "qmark" else "%s"
+        names = "cache_verdict = ?, cache_grade = ?, missed_tokens = ?"
         connection.exec_driver_sql(
-            f"UPDATE turns SET cache_verdict = {mark}, cache_grade = {mark}, "  # noqa: S608
-            f"missed_tokens = {mark} WHERE id = {mark}",
+            text(connection, f"UPDATE turns SET {names} WHERE id = ?"),  # noqa: S608
             [(*verdicts[row.turn_id], row.id) for row in found],
         )
 

@@ -1,4 +1,4 @@
-"""Looking up many values at once, in one parameter.
+"""Looking up many values at once, in one parameter; and SQL with its values, as drivers want it.
 
 A list with a parameter for each value costs more to send than to answer: its statement is written
 anew each time.
@@ -19,8 +19,27 @@ def among(
     values: Collection[str | int],
 ) -> ColumnElement[bool]:
     """Whether a column has one of the values."""
+    given = listed(connection, values)
     if connection.dialect.name == "postgresql":
-        return column == any_(bindparam(None, list(values), type_=ARRAY(column.type)))
-    return column.in_(
-        select(func.json_each(json.dumps(list(values))).table_valued("value").c.value)
-    )
+        return column == any_(bindparam(None, given, type_=ARRAY(column.type)))
+    return column.in_(select(func.json_each(given).table_valued("value").c.value))
+
+
+def sessions_among(connection: Connection) -> str:
+    """The same in the driver's own SQL, of sessions; ``listed`` makes its parameter."""
+    if connection.dialect.name == "postgresql":
+        return text(connection, "session_key = ANY(?)")
+    return text(connection, "session_key IN (SELECT value FROM json_each(?))")
+
+
+def listed(connection: Connection, values: Collection[str | int]) -> str | list[str | int]:
+    """Many values as one parameter."""
+    found = list(values)
+    return found if connection.dialect.name == "postgresql" else json.dumps(found)
+
+
+def text(connection: Connection, statement: str) -> str:
+    """SQL with ``?`` for values, as this database's driver wants it."""
+    if connection.dialect.paramstyle == "qmark":
+        return statement
+    return statement.replace("%", "%%").replace("?", "%s")

@@ -18,6 +18,7 @@ from sqlalchemy import Connection
 
 from app.ledger.rollups import lives
 from app.ledger.rollups import state as states
+from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import (
     HOUR,
     LEVELS,
@@ -78,7 +79,7 @@ def tidy(connection: Connection, made: Contributions, state: RollupState) -> Non
     """After something was taken away: leave nothing empty behind, and no change that was undone."""
     _run(
         connection,
-        _text(
+        text(
             connection,
             "DELETE FROM rollup_cells WHERE detail = ? AND level = ? AND start = ? AND key = ? "
             "AND turns = 0",
@@ -89,7 +90,7 @@ def tidy(connection: Connection, made: Contributions, state: RollupState) -> Non
         _tidy_times(connection, _place(row))
     _run(
         connection,
-        _text(
+        text(
             connection,
             "DELETE FROM rollup_sessions WHERE level = ? AND start = ? AND session_key = ? "
             "AND key = ? AND turns = 0",
@@ -107,14 +108,14 @@ def _put_keys(connection: Connection, made: Contributions) -> None:
         found[facts_of(key).id] = key
     # Nearly always they are all there, and looking is cheaper than trying.
     marks = ", ".join("?" * len(found))
-    query = _text(connection, f"SELECT id FROM rollup_keys WHERE id IN ({marks})")  # noqa: S608
+    query = text(connection, f"SELECT id FROM rollup_keys WHERE id IN ({marks})")  # noqa: S608
     for number in connection.exec_driver_sql(query, tuple(found)).scalars():
         del found[number]
     columns = ("id", "shape", *Key._fields)
     marks = ", ".join("?" * len(columns))
     _run(
         connection,
-        _text(
+        text(
             connection,
             f"INSERT INTO rollup_keys ({', '.join(columns)}) VALUES ({marks}) "  # noqa: S608
             "ON CONFLICT (id) DO NOTHING",
@@ -210,7 +211,7 @@ def _place(row: tuple[Any, ...]) -> tuple[int, int, int, int]:
 def _upsert_cells(connection: Connection) -> str:
     adds = ", ".join(f"{name} = rollup_cells.{name} + excluded.{name}" for name in SUMS)
     columns = ("detail", "level", "start", "key", *SUMS)
-    return _text(
+    return text(
         connection,
         f"INSERT INTO rollup_cells ({', '.join(columns)}) "  # noqa: S608  (our names)
         f"VALUES ({', '.join('?' * len(columns))}) "
@@ -220,7 +221,7 @@ def _upsert_cells(connection: Connection) -> str:
 
 def _upsert_times(connection: Connection) -> str:
     adds = ", ".join(f"{name} = {_appended(connection, name)}" for name in ("ttft", "duration"))
-    return _text(
+    return text(
         connection,
         "INSERT INTO rollup_times (detail, level, start, key, ttft, duration) "  # noqa: S608
         "VALUES (?, ?, ?, ?, ?, ?) "
@@ -248,7 +249,7 @@ def _upsert_sessions(connection: Connection) -> str:
     )
     adds = ", ".join(f"{name} = {known}.{name} + excluded.{name}" for name in SESSION_SUMS)
     marks = ", ".join("?" * (len(columns) + len(SESSION_SUMS)))
-    return _text(
+    return text(
         connection,
         f"INSERT INTO {known} ({', '.join((*columns, *SESSION_SUMS))}) "  # noqa: S608
         f"VALUES ({marks}) ON CONFLICT (level, start, session_key, key) DO UPDATE SET "
@@ -262,7 +263,7 @@ def _sum_cells(connection: Connection, finer: int, level: int, span: tuple[int, 
     sums = ", ".join(f"SUM({name})" for name in SUMS)
     _run(
         connection,
-        _text(
+        text(
             connection,
             f"INSERT INTO rollup_cells (detail, level, start, key, {', '.join(SUMS)}) "  # noqa: S608
             f"SELECT detail, {level}, start - start % {level}, key, {sums} FROM rollup_cells "
@@ -277,7 +278,7 @@ def _sum_sessions(connection: Connection, finer: int, level: int, span: tuple[in
     sums = ", ".join(f"SUM({name})" for name in SESSION_SUMS)
     _run(
         connection,
-        _text(
+        text(
             connection,
             "INSERT INTO rollup_sessions (level, start, session_key, key, session, "  # noqa: S608
             f"first_at, last_at, {', '.join(SESSION_SUMS)}) "
@@ -293,7 +294,7 @@ def _sum_sessions(connection: Connection, finer: int, level: int, span: tuple[in
 def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, int]) -> None:
     """Also makes long ones shorter that were appended to."""
     found = connection.exec_driver_sql(
-        _text(
+        text(
             connection,
             "SELECT detail, start, key, ttft, duration FROM rollup_times "
             "WHERE detail IN (0, 1) AND level = ? AND start >= ? AND start < ?",
@@ -308,7 +309,7 @@ def _sum_times(connection: Connection, finer: int, level: int, span: tuple[int, 
             ttft, duration = (stored_counts(read_counts(times)) for times in stored)
             shorter.append((ttft, duration, detail, finer, start, key))
         parts[detail, start_of(level, start), key].append((ttft, duration))
-    _run(connection, _text(connection, _SHORTEN), shorter)
+    _run(connection, text(connection, _SHORTEN), shorter)
     _run(
         connection,
         _upsert_times(connection),
@@ -334,23 +335,16 @@ _SHORTEN = (
 def _tidy_times(connection: Connection, place: tuple[int, int, int, int]) -> None:
     where = "WHERE detail = ? AND level = ? AND start = ? AND key = ?"
     found = connection.exec_driver_sql(
-        _text(connection, f"SELECT ttft, duration FROM rollup_times {where}"),  # noqa: S608
+        text(connection, f"SELECT ttft, duration FROM rollup_times {where}"),  # noqa: S608
         place,
     ).one_or_none()
     if found is None:
         return
     short = [stored_counts(read_counts(bytes(times))) for times in found]
     if any(short):
-        _run(connection, _text(connection, _SHORTEN), [(*short, *place)])
+        _run(connection, text(connection, _SHORTEN), [(*short, *place)])
     else:
-        _run(connection, _text(connection, f"DELETE FROM rollup_times {where}"), [place])  # noqa: S608
-
-
-def _text(connection: Connection, statement: str) -> str:
-    """SQL with ``?`` for values, as this database's driver wants it."""
-    if connection.dialect.paramstyle == "qmark":
-        return statement
-    return statement.replace("%", "%%").replace("?", "%s")
+        _run(connection, text(connection, f"DELETE FROM rollup_times {where}"), [place])  # noqa: S608
 
 
 def _run(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -17,10 +17,10 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, delete
 
 from app.ledger.rollups import tables
+from app.ledger.rollups.among import listed, sessions_among, text
 from app.ledger.rollups.contribution import DAY, HOUR
 from app.ledger.rollups.shares import stored_shares
 from app.ledger.rollups.state import RollupState
-from app.ledger.rollups.unfiltered import among, listed
 
 SIZES = range(21)
 """A block of size ``n`` has ``2 ** n`` hours; the greatest has a hundred years."""
@@ -83,7 +83,7 @@ def refresh(connection: Connection, sessions: Iterable[str], state: RollupState)
     """Work out anew the lives of these sessions, and the blocks that they leave or enter."""
     touched: set[Block] = set()
     for some in _parts(sorted(set(sessions))):
-        whose, given = among(connection), (listed(connection, some),)
+        whose, given = sessions_among(connection), (listed(connection, some),)
         known = {life.session_key: life for life in _lives(connection, whose, given)}
         wanted = {life.session_key: life for life in _worked_out(connection, some, state)}
         gone = [life for key, life in known.items() if wanted.get(key) != life]
@@ -112,7 +112,7 @@ def _worked_out(
     # By an expression, so that SQLite looks up the sessions and not the stretches.
     found = connection.exec_driver_sql(
         f"SELECT session_key, MIN(first_at), MAX(last_at), {sums} FROM rollup_sessions "  # noqa: S608
-        f"WHERE {among(connection)} AND ((level + 0 = {DAY} AND start < {days}) "
+        f"WHERE {sessions_among(connection)} AND ((level + 0 = {DAY} AND start < {days}) "
         f"OR (level + 0 = {HOUR} AND start >= {days} AND start < {state.coarse_until})) "
         "GROUP BY session_key",
         (listed(connection, sessions),),
@@ -150,12 +150,9 @@ def _lives(connection: Connection, condition: str, given: tuple[Any, ...] = ()) 
 def _insert(
     connection: Connection, table: str, columns: Sequence[str], rows: list[tuple[Any, ...]]
 ) -> None:
-    mark = "%s" if connection.dialect.name == "postgresql" else "?"
-    marks = ", ".join([mark] * len(columns))
-    connection.exec_driver_sql(
-        f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})",  # noqa: S608
-        rows,
-    )
+    marks = ", ".join("?" * len(columns))
+    statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
+    connection.exec_driver_sql(text(connection, statement), rows)
 
 
 def _parts(found: Sequence[Any]) -> Iterator[Sequence[Any]]:

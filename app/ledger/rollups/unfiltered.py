@@ -4,7 +4,6 @@ of a dozen sums takes SQLAlchemy longer than the database takes to answer it.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Sequence
 from functools import lru_cache
 from typing import Any
@@ -14,6 +13,7 @@ from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, func, lit
 from app.ledger.cells import INCREMENTAL, known_usage
 from app.ledger.conditions import generation
 from app.ledger.models import turns
+from app.ledger.rollups.among import listed, sessions_among
 from app.ledger.rollups.plan import Plan
 from engine.model import Reason, UsageState
 
@@ -38,7 +38,9 @@ def sums(
     row = [*(("session", "started_at", "started_at") if ends else ()), *(of_row[n] for n in names)]
     # A few sessions are to be looked up by their keys: without statistics SQLite would read whole
     # stretches, but not by an expression.
-    whose, level = ("", "level") if only is None else (f"{among(connection)} AND ", "level + 0")
+    whose, level = "", "level"
+    if only is not None:
+        whose, level = f"{sessions_among(connection)} AND ", "level + 0"
     spans = [
         f"({level} = {length} AND start >= {first} AND start < {end})"
         for length, some in made.stretches.items()
@@ -68,19 +70,6 @@ def sums(
         return connection.exec_driver_sql(statement).all()
     given = (listed(connection, only),) * len(parts)
     return connection.exec_driver_sql(statement, given).all()
-
-
-def among(connection: Connection) -> str:
-    """The condition that a session is one of those in a parameter, which ``listed`` makes."""
-    if connection.dialect.name == "postgresql":
-        return "session_key = ANY(%s)"
-    return "session_key IN (SELECT value FROM json_each(?))"
-
-
-def listed(connection: Connection, sessions: Collection[str]) -> str | list[str]:
-    """Sessions as one parameter."""
-    found = list(sessions)
-    return found if connection.dialect.name == "postgresql" else json.dumps(found)
 
 
 def _one(condition: ColumnElement[bool]) -> ColumnElement[int]:

@@ -15,12 +15,12 @@ from sqlalchemy import Connection
 
 from app.ledger.filters import Filter
 from app.ledger.rollups import state as states
+from app.ledger.rollups.among import listed, sessions_among
 from app.ledger.rollups.contribution import HOUR, SESSION_LEVELS, start_of
 from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life, in_blocks
 from app.ledger.rollups.plan import Plan, plan
 from app.ledger.rollups.shares import Share, count_shares
 from app.ledger.rollups.state import RollupState
-from app.ledger.rollups.unfiltered import among, listed
 
 MANY = 5_000
 """From so many sessions that have to be added up on, adding up all is as quick."""
@@ -106,7 +106,7 @@ def lives(connection: Connection, whole: Core, sessions: Collection[str]) -> lis
     """Of these sessions, the lives within the core."""
     found = connection.exec_driver_sql(
         f"SELECT {', '.join(Life._fields)} FROM rollup_lives "  # noqa: S608
-        f"WHERE {among(connection)} AND {_holds(whole)}",
+        f"WHERE {sessions_among(connection)} AND {_holds(whole)}",
         (listed(connection, sessions),),
     )
     return [Life(*row) for row in found.all()]

@@ -1,7 +1,7 @@
 from sqlalchemy import Engine, select
 
 from app.ledger.models import turns
-from app.ledger.rollups.among import among
+from app.ledger.rollups.among import among, listed, sessions_among, text
 from app.ledger.writer import write_rows
 from tests.support.rows import make_row
 
@@ -21,3 +21,18 @@ def test_rows_are_found_by_texts_and_by_numbers(engine: Engine):
         assert ["a", "b", "c"] == found(c.started_at, [0, rows[0].started_at])
         assert [] == found(c.session_key, [])
         assert [] == found(c.started_at, [])
+
+
+def test_sessions_are_found_in_the_driver_s_own_sql(engine: Engine):
+    write_rows(engine, [make_row(turn_id=name, session_key=f"{name}'\"") for name in "abc"])
+    with engine.connect() as connection:
+        query = f"SELECT turn_id FROM turns WHERE {sessions_among(connection)} ORDER BY turn_id"
+        for wanted, keys in ((["a", "c"], ["c'\"", "a'\"", "other"]), ([], [])):
+            given = (listed(connection, keys),)
+            assert wanted == list(connection.exec_driver_sql(query, given).scalars())
+
+
+def test_a_mark_stands_for_a_value_and_a_percent_sign_for_itself(engine: Engine):
+    with engine.connect() as connection:
+        query = text(connection, "SELECT 'a' LIKE '%a%' AND 7 % 4 = CAST(? AS INTEGER)")
+        assert connection.exec_driver_sql(query, (3,)).scalar_one()
