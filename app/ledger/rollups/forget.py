@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from operator import add
 from typing import Any
 
@@ -31,7 +30,6 @@ from app.ledger.rollups.state import RollupState
 
 _SPAN = 30 * DAY
 """Time whose sums are read at once."""
-_AT_ONCE = 500
 k, s = tables.keys.c, tables.sessions.c
 
 
@@ -49,7 +47,7 @@ def sessions(
     """Forget what sessions add up to before ``until``, a whole day. ``state`` must be held."""
     gone = and_(of, s.start < until)
     touched = connection.execute(select(s.session_key).where(gone).distinct()).scalars().all()
-    for some in _parts(touched):
+    for some in lives.parts(touched):
         mine = s.session_key.in_(some)
         connection.execute(delete(tables.sessions).where(gone, mine))
         lives.refresh(connection, some, state)
@@ -62,7 +60,7 @@ def tenant(connection: Connection, name: str, until: int, state: RollupState) ->
     sessions(connection, of_tenant(name), until, state)
     for table, take in ((tables.cells, _take_sums), (tables.times, _take_times)):
         for level, start, end in _spans(connection, table, until):
-            for some in _parts(sorted(keys)):
+            for some in lives.parts(sorted(keys)):
                 c = table.c
                 mine = and_(c.detail == 1, c.level == level, c.start >= start, c.start < end)
                 mine = and_(mine, c.key.in_(some))
@@ -147,9 +145,3 @@ def _take_times(connection: Connection, found: Sequence[Any], keys: dict[int, Ke
             )
         else:
             connection.execute(delete(tables.times).where(one))
-
-
-def _parts(found: Sequence[Any]) -> Iterator[list[Any]]:
-    source = iter(found)
-    while some := list(islice(source, _AT_ONCE)):
-        yield some

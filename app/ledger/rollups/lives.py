@@ -12,7 +12,7 @@ the days and hours of sessions: what was touched is worked out anew from them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, delete
 
@@ -29,6 +29,7 @@ EVERYTHING = (21, 0)
 _AT_ONCE = 500
 _LOCK = "SELECT pg_advisory_xact_lock(8388065821513082735)"
 
+T = TypeVar("T")
 Block = tuple[int, int]
 """Its size, and which one of that size since 1970."""
 
@@ -82,7 +83,7 @@ def in_blocks(blocks: Sequence[Block]) -> str:
 def refresh(connection: Connection, sessions: Iterable[str], state: RollupState) -> None:
     """Work out anew the lives of these sessions, and the blocks that they leave or enter."""
     touched: set[Block] = set()
-    for some in _parts(sorted(set(sessions))):
+    for some in parts(sorted(set(sessions))):
         whose, given = sessions_among(connection), (listed(connection, some),)
         known = {life.session_key: life for life in _lives(connection, whose, given)}
         wanted = {life.session_key: life for life in _worked_out(connection, some, state)}
@@ -94,7 +95,7 @@ def refresh(connection: Connection, sessions: Iterable[str], state: RollupState)
         if new:
             _insert(connection, "rollup_lives", Life._fields, [tuple(life) for life in new])
         touched |= {(life.size, life.block) for life in (*gone, *new)}
-    for part in _parts(sorted(touched)):
+    for part in parts(sorted(touched)):
         _count(connection, part)
 
 
@@ -155,6 +156,7 @@ def _insert(
     connection.exec_driver_sql(text(connection, statement), rows)
 
 
-def _parts(found: Sequence[Any]) -> Iterator[Sequence[Any]]:
+def parts(found: Sequence[T]) -> Iterator[Sequence[T]]:
+    """As many at a time as one statement looks up."""
     for first in range(0, len(found), _AT_ONCE):
         yield found[first : first + _AT_ONCE]
