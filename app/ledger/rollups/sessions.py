@@ -54,19 +54,13 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
         order = (_sum(parts, "turns").desc(), parts.c.session_key)
         first = select(parts.c.session_key).group_by(parts.c.session_key).order_by(*order)
         most = list(connection.execute(first.limit(limit)).scalars())
-    else:
-        # One that is counted in both has more turns than it has as a whole, and comes before it.
-        known = {key: turns for turns, key in wide.leaders(connection, found.core, limit)}
-        known |= {key: -turns for key, (turns, _, _) in found.added_up.items()}
-        most = sorted(known, key=lambda key: (known[key], key))[:limit]
-        of_most = unfiltered.sums(connection, made, SESSION_SUMS, ends=True, only=most)
-        return [
-            SessionSums(key, name, first_at, last_at, tuple(figures))
-            for key, name, first_at, last_at, *figures in sorted(
-                of_most, key=lambda row: (-row[4], row[0])
-            )
-        ]
-    return _summed(connection, view, made, most)
+        return _summed(connection, view, made, most)
+    # One that is counted in both has more turns than it has as a whole, and comes before it.
+    known = {key: turns for turns, key in wide.leaders(connection, found.core, limit)}
+    known |= {key: -turns for key, (turns, _, _) in found.added_up.items()}
+    most = sorted(known, key=lambda key: (known[key], key))[:limit]
+    of_most = unfiltered.sums(connection, made, SESSION_SUMS, ends=True, only=most)
+    return _made(sorted(of_most, key=lambda row: (-row[4], row[0])))
 
 
 def _summed(
@@ -84,9 +78,13 @@ def _summed(
         .group_by(parts.c.session_key)
         .order_by(_sum(parts, "turns").desc(), parts.c.session_key)
     )
+    return _made(connection.execute(query))
+
+
+def _made(rows: Iterable[Sequence[Any]]) -> list[SessionSums]:
     return [
         SessionSums(key, name, first_at, last_at, tuple(figures))
-        for key, name, first_at, last_at, *figures in connection.execute(query).all()
+        for key, name, first_at, last_at, *figures in rows
     ]
 
 

@@ -55,12 +55,8 @@ def _core(view: Filter, state: RollupState) -> Core | None:
         first,
         end,
         plan(first * HOUR, end * HOUR, [], SESSION_LEVELS, state),
-        tuple(plan(*side, [], SESSION_LEVELS, state) for side in sides if _any(side)),
+        tuple(plan(*side, [], SESSION_LEVELS, state) for side in sides if side[0] < side[1]),
     )
-
-
-def _any(side: tuple[int, int]) -> bool:
-    return side[0] < side[1]
 
 
 def within(whole: Core) -> str:
