@@ -191,7 +191,7 @@ class Import(Base):
     started_at: Mapped[int] = mapped_column(BigInteger())
     ended_at: Mapped[int | None] = mapped_column(BigInteger())
     state: Mapped[str]
-    """``running`` (also after a kill), ``done``, ``interrupted`` or ``undone``."""
+    """``running`` (also after a kill), ``done``, ``interrupted``, ``undoing`` or ``undone``."""
     names: Mapped[str]
     """Names of its files without their directories, as far as they fit."""
     formats: Mapped[str]
@@ -217,7 +217,7 @@ class ImportKey(Base):
 
 
 class LedgerFact(Base):
-    """What is true of the ledger as a whole, by name: so far ``key_fingerprint``."""
+    """What is true of the ledger as a whole, by name."""
 
     __tablename__ = "ledger_facts"
 

@@ -62,8 +62,8 @@ def prune(
     if rollups_from is not None and not stop():
         with writing.begin() as connection:
             state = states.hold(connection, change=True)
-            touched = lives.active(connection, -(1 << 62), rollups_from)
-            rebuild.clear(connection, -(1 << 62), rollups_from)
+            touched = lives.active(connection, -rebuild.EVER, rollups_from)
+            rebuild.clear(connection, -rebuild.EVER, rollups_from)
             lives.refresh(connection, touched, state)
     return Pruned(deleted, rows_from, rollups_from)
 

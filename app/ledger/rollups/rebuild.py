@@ -55,7 +55,8 @@ _TABLES = (
     (tables.sessions, SESSION_LEVELS),
 )
 Progress = Callable[[int, int], None]
-_EVER = 1 << 62
+EVER = 1 << 62
+"""Beyond any instant; before all of them with a minus."""
 
 
 def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int:
@@ -121,12 +122,12 @@ def _begin(connection: Connection, state: RollupState) -> RollupState:
     states.put(connection, states.COARSE_UNTIL, until)
     state = RollupState(until, state.missing, state.rows_from, state.rollups_from)
     # Of time whose rows are deleted, which is not counted anew.
-    lives.refresh(connection, lives.active(connection, -_EVER, None), state)
+    lives.refresh(connection, lives.active(connection, -EVER, None), state)
     return state
 
 
 def _since(state: RollupState) -> int:
-    return -_EVER if state.rows_from is None else state.rows_from
+    return -EVER if state.rows_from is None else state.rows_from
 
 
 _NEWEST = (

@@ -25,7 +25,9 @@ def row_at(instant: int, **changes):
     return make_row(started_at=instant, recorded_at=instant, **changes)
 
 
-def test_a_row_is_counted_in_its_quarter_at_once_and_in_its_hour_when_that_is_over(engine: Engine):
+def test_a_row_is_counted_in_its_five_minutes_at_once_and_in_its_hour_when_that_is_over(
+    engine: Engine,
+):
     write_rows(engine, [row_at(DAWN)])
     assert {FIVE: 1} == levels(engine)
     write_rows(engine, [row_at(DAWN + HOUR + apply.GRACE - 1)])
