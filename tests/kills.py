@@ -29,8 +29,9 @@ from pathlib import Path
 import aiohttp
 
 from tests.support import fatal, postgres
+from tests.support.children import free_ports
 from tests.support.databases import fresh
-from tests.support.killing import Clients, Killable, free_port, verdict
+from tests.support.killing import Clients, Killable, verdict
 from tests.support.provider import provider
 from tests.support.service import settings
 
@@ -114,7 +115,7 @@ class Run:
             settings(
                 folder,
                 upstream,
-                port=str(free_port()),
+                port=str(*free_ports(1)),
                 database=database,
                 key_file=str(key),
                 journal_dir=str(self.turns),

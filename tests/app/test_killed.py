@@ -10,8 +10,9 @@ import pytest
 
 from app.demo.provider.faults import silence
 from app.ledger.journal.records import Begun, Reader
+from tests.support.children import free_ports
 from tests.support.databases import fresh
-from tests.support.killing import Clients, Killable, free_port, verdict
+from tests.support.killing import Clients, Killable, verdict
 from tests.support.provider import AUTH, MODEL, provider
 from tests.support.service import running, settings
 
@@ -29,7 +30,7 @@ async def test_a_service_that_is_killed_under_load_loses_no_turn_and_writes_none
         key.chmod(0o600)
         more = {"database": database, "key_file": str(key), "journal_dir": str(tmp_path / "turns")}
         async with provider() as up:
-            service = Killable(settings(tmp_path, up.url, port=str(free_port()), **more))
+            service = Killable(settings(tmp_path, up.url, port=str(*free_ports(1)), **more))
             clients = Clients(service)
             async with clients.running(4, sockets=2):
                 for _ in range(KILLS):
@@ -54,7 +55,7 @@ def begun(journal: Path) -> Iterator[str]:
 async def test_turns_that_wait_in_a_socket_behind_another_leave_their_rows(tmp_path):
     async with provider() as up:
         up.core.faults.on_request(silence())
-        config = settings(tmp_path, up.url, port=str(free_port()))
+        config = settings(tmp_path, up.url, port=str(*free_ports(1)))
         service = Killable(config)
         await service.start()
         async with (

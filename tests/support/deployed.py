@@ -110,9 +110,6 @@ class Deployment:
         """What every client of the gateways sends."""
         return {"authorization": "Bearer sk-test", "x-warmline-token": GATEWAY_TOKEN}
 
-    def gateway_at(self, address: str) -> Gateway:
-        return next(one for one in self.gateways if one.address == address)
-
     def open_the_gate(self) -> None:
         """Let the provider go on with what it holds."""
         assert self.provider.popen.stdin is not None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 from app.ledger.writer import LedgerWriter
 
@@ -22,13 +20,3 @@ class Heard(logging.Handler):
     def until_retrying(self, writer: LedgerWriter) -> None:
         assert self._trouble.wait(20)
         assert writer.retrying
-
-
-@contextmanager
-def hearing() -> Iterator[Heard]:
-    handler, logger = Heard(), logging.getLogger("app.ledger.writer")
-    logger.addHandler(handler)
-    try:
-        yield handler
-    finally:
-        logger.removeHandler(handler)

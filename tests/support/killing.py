@@ -13,7 +13,6 @@ import json
 import multiprocessing
 import os
 import signal
-import socket
 import threading
 import time
 from collections import Counter
@@ -26,30 +25,22 @@ from typing import Any, NoReturn
 import aiohttp
 import uvicorn
 from fastapi import FastAPI
-from sqlalchemy import func, select
+from sqlalchemy import select
 
 from app import main
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
-from app.ledger.rollups.contribution import LEVELS
-from app.ledger.rollups.tables import RollupCell as cells  # noqa: N813
 from app.server import configure
 from app.settings import Settings
 from tests.support import fatal
 from tests.support.provider import AUTH, MODEL
+from tests.support.rollups import counted_in
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(["tests.support.killing"])
 SEGMENT_BYTES = 24_000
 """So small that a segment of the journal is full every few turns."""
-
-
-def free_port() -> int:
-    with socket.socket() as listener:
-        listener.bind(("127.0.0.1", 0))
-        port: int = listener.getsockname()[1]
-        return port
 
 
 def _mother(settings: Settings, wishes: Connection) -> None:
@@ -315,9 +306,7 @@ def verdict(database: str, clients: Clients) -> Verdict:
     columns = (turns.c.turn_id, turns.c.response_id, turns.c.status, turns.c.error_code)
     with engine.connect() as connection:
         found = connection.execute(select(*columns)).all()
-        counted = connection.execute(
-            select(func.sum(cells.turns)).where(cells.detail == 1, cells.level == LEVELS[0])
-        ).scalar_one()
+    counted = counted_in(engine)
     engine.dispose()
     ids = Counter(row.turn_id for row in found)
     answers = Counter(row.response_id for row in found if row.response_id)
@@ -332,5 +321,5 @@ def verdict(database: str, clients: Clients) -> Verdict:
         unknown=frozenset(clients.begun - set(ids)),
         double=frozenset(one for one, times in (ids + answers).items() if times > 1),
         odd=frozenset(row.turn_id for row in ended if row.status != "error" or row.response_id),
-        counted=int(counted or 0),
+        counted=counted,
     )

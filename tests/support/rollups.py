@@ -19,7 +19,7 @@ from app.ledger.database import WRITES, open_engine
 from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.rollups import tables
-from app.ledger.rollups.contribution import DAY, HOUR, MINUTE, QUARTER, key_of, sums_of
+from app.ledger.rollups.contribution import DAY, HOUR, LEVELS, MINUTE, QUARTER, key_of, sums_of
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.read import CELLS
 from app.ledger.rollups.rebuild import rebuild
@@ -310,6 +310,15 @@ class Model:
                     if ttft or duration
                 )
             }
+
+
+def counted_in(engine: Engine) -> int:
+    """How many turns the rollups count."""
+    cells = tables.cells.c
+    finest = (cells.detail == 1, cells.level == LEVELS[0])
+    with engine.connect() as connection:
+        found = connection.execute(select(func.sum(cells.turns)).where(*finest)).scalar_one()
+    return int(found or 0)
 
 
 def turns_in(engine: Engine) -> int:

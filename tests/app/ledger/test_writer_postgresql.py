@@ -2,7 +2,6 @@
 
 import signal
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
@@ -12,13 +11,11 @@ from sqlalchemy import Engine, event, func, select, text
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
-from app.ledger.rollups.contribution import LEVELS
-from app.ledger.rollups.tables import RollupCell
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from tests.support import postgres
 from tests.support.clock import ManualClock
-from tests.support.heard import Heard, hearing
+from tests.support.rollups import counted_in
 from tests.support.rows import make_row
 
 
@@ -43,20 +40,6 @@ def make_writer(engine: Engine):
 def stored(engine: Engine) -> list[str]:
     with engine.connect() as connection:
         return list(connection.execute(select(turns.c.turn_id).order_by(turns.c.id)).scalars())
-
-
-def counted(engine: Engine) -> int:
-    """Turns in the rollups."""
-    cells = RollupCell.__table__.c
-    with engine.connect() as connection:
-        finest = (cells.detail == 1) & (cells.level == LEVELS[0])
-        return int(connection.execute(select(func.sum(cells.turns)).where(finest)).scalar_one())
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    with hearing() as one:
-        yield one
 
 
 def test_rows_of_the_time_without_a_server_are_written_when_it_is_back(
@@ -116,7 +99,7 @@ def test_a_server_that_ends_between_insert_and_commit_has_each_row_once(
     assert [how] == ended
     assert [row.turn_id for row in rows] == stored(engine)
     assert (20, 0, 1) == (writer.written, writer.state().duplicates, writer.state().failures)
-    assert 20 == counted(engine)
+    assert 20 == counted_in(engine)
 
 
 def test_a_full_disk_of_the_server_is_waited_for(engine: Engine, make_writer, heard):

@@ -10,23 +10,17 @@ from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
 from app.ledger.retention import prune
-from app.ledger.rollups.contribution import DAY, LEVELS
-from app.ledger.rollups.tables import RollupCell
+from app.ledger.rollups.contribution import DAY
 from app.ledger.writer import LedgerWriter
 from tests.support.clock import ManualClock
-from tests.support.heard import Heard, hearing
+from tests.support.heard import Heard
+from tests.support.rollups import counted_in
 from tests.support.rows import START_MS, make_row
 
 
 @pytest.fixture(scope="module")
 def backend() -> str:
     return "sqlite"
-
-
-@pytest.fixture
-def heard() -> Iterator[Heard]:
-    with hearing() as one:
-        yield one
 
 
 class Bounded:
@@ -123,6 +117,4 @@ def test_rows_of_a_time_that_retention_has_deleted_meanwhile_are_counted_and_go_
     assert (1, 1) == (writer.written, writer.state().journal.recovered)
     assert 1 == prune(engine, START_MS, **keep).rows
     assert writer.close()
-    with engine.connect() as connection:
-        finest = (RollupCell.detail == 1) & (RollupCell.level == LEVELS[0])
-        assert 1 == connection.execute(select(func.sum(RollupCell.turns)).where(finest)).scalar()
+    assert 1 == counted_in(engine)
