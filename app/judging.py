@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Callable
 
@@ -21,12 +20,11 @@ from app.clock import Clock
 from app.ledger.judging import Judging, NotOurs
 from app.ledger.rows import TurnRow, to_ms
 from app.ledger.store import Verdict
-from app.tasks import Tasks
+from app.tasks import Repeating
 
 logger = logging.getLogger(__name__)
 
 EVERY = 2.0
-_GRACE = 10.0
 """Seconds."""
 
 
@@ -63,42 +61,20 @@ def judge_all(
     return done
 
 
-class Judge:
+class Judge(Repeating):
     """Runs beside the service; ``aclose`` waits for the transaction at hand."""
 
     def __init__(self, engine: Engine, clock: Clock) -> None:
+        super().__init__("judging", every=EVERY)
         self._judging = judging(engine, clock)
-        self._tasks = Tasks()
-        self._stop = threading.Event()
-        self._ended = asyncio.Event()
         self._away = False
 
-    def start(self) -> None:
-        self._tasks.start(self._run(), name="judging")
-
     async def aclose(self) -> None:
-        self._stop.set()
-        self._ended.set()
-        await self._tasks.aclose(grace=_GRACE)
+        await super().aclose()
         with contextlib.suppress(Exception):  # the database may be away; the lease ends by itself
             await asyncio.to_thread(self._judging.release)
 
-    async def _run(self) -> None:
-        while not self._ended.is_set():
-            try:
-                await asyncio.to_thread(self._judge)
-                self._away = False
-            except NotOurs:
-                pass
-            except Exception as error:
-                # The database may be away for a while; what waits then waits longer.
-                if not self._away:
-                    logger.warning("turns could not be judged: %s", type(error).__name__)
-                self._away = True
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), EVERY)
-
-    def _judge(self) -> None:
+    def _once(self) -> None:
         began = time.monotonic()
 
         def rest() -> None:
@@ -107,4 +83,12 @@ class Judge:
             self._stop.wait(time.monotonic() - began)
             began = time.monotonic()
 
-        self._judging.run(stop=self._stop.is_set, between=rest)
+        with contextlib.suppress(NotOurs):
+            self._judging.run(stop=self._stop.is_set, between=rest)
+            self._away = False
+
+    def _failed(self, error: Exception) -> None:
+        # The database may be away for a while; what waits then waits longer.
+        if not self._away:
+            logger.warning("turns could not be judged: %s", type(error).__name__)
+        self._away = True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 import threading
 
@@ -15,12 +13,11 @@ from app.ledger import retention
 from app.ledger.rollups.contribution import DAY
 from app.ledger.rows import iso, to_ms
 from app.settings import Settings
-from app.tasks import Tasks
+from app.tasks import Repeating
 
 logger = logging.getLogger(__name__)
 
 EVERY = 3_600.0
-_GRACE = 10.0
 """Seconds."""
 
 
@@ -44,32 +41,18 @@ def prune(
     return done
 
 
-class Pruner:
+class Pruner(Repeating):
     """Runs beside the service; ``aclose`` waits for the transaction at hand."""
 
     def __init__(self, engine: Engine, settings: Settings, clock: Clock) -> None:
+        super().__init__("pruning", every=EVERY)
         self._engine = engine
         self._settings = settings
         self._clock = clock
-        self._tasks = Tasks()
-        self._stop = threading.Event()
-        self._ended = asyncio.Event()
 
-    def start(self) -> None:
-        self._tasks.start(self._run(), name="pruning")
+    def _once(self) -> None:
+        prune(self._engine, self._settings, to_ms(self._clock.now()), self._stop)
 
-    async def aclose(self) -> None:
-        self._stop.set()
-        self._ended.set()
-        await self._tasks.aclose(grace=_GRACE)
-
-    async def _run(self) -> None:
-        while not self._ended.is_set():
-            try:
-                now = to_ms(self._clock.now())
-                await asyncio.to_thread(prune, self._engine, self._settings, now, self._stop)
-            except Exception as error:
-                # The database may be away for a while; what is too old then waits an hour longer.
-                logger.warning("what is too old could not be deleted: %s", type(error).__name__)
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(self._ended.wait(), EVERY)
+    def _failed(self, error: Exception) -> None:
+        # The database may be away for a while; what is too old then waits an hour longer.
+        logger.warning("what is too old could not be deleted: %s", type(error).__name__)

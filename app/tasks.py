@@ -8,14 +8,19 @@ exception's text, which may quote what a client sent.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import threading
 import traceback
+from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+GRACE = 10.0
+"""How many seconds what repeats has for the time at hand, when its owner ends."""
 
 
 class Tasks:
@@ -57,6 +62,43 @@ class Tasks:
             # Not gather: cancelled itself, it would raise the cancellation of one of its tasks,
             # and whoever cancelled us would not know it for its own.
             await asyncio.wait(pending)
+
+
+class Repeating(ABC):
+    """Runs beside the service, in a thread: once every so many seconds, whatever became of the
+    time before. ``aclose`` waits for the time at hand; who takes long looks at ``_stop``."""
+
+    def __init__(self, name: str, *, every: float) -> None:
+        self._name = name
+        self._every = every
+        self._tasks = Tasks()
+        self._stop = threading.Event()
+        self._ended = asyncio.Event()
+
+    @abstractmethod
+    def _once(self) -> None:
+        """What is to be done, in a thread of its own."""
+
+    @abstractmethod
+    def _failed(self, error: Exception) -> None:
+        """What to say of a time that failed."""
+
+    def start(self) -> None:
+        self._tasks.start(self._run(), name=self._name)
+
+    async def aclose(self) -> None:
+        self._stop.set()
+        self._ended.set()
+        await self._tasks.aclose(grace=GRACE)
+
+    async def _run(self) -> None:
+        while not self._ended.is_set():
+            try:
+                await asyncio.to_thread(self._once)
+            except Exception as error:
+                self._failed(error)
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._ended.wait(), self._every)
 
 
 def describe(error: BaseException) -> str:

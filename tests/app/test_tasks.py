@@ -2,7 +2,7 @@ import asyncio
 
 import pytest
 
-from app.tasks import Tasks, describe
+from app.tasks import Repeating, Tasks, describe
 
 
 async def test_a_task_is_kept_until_it_is_done():
@@ -85,3 +85,58 @@ async def test_a_failure_is_logged_by_kind_and_place_without_its_text(caplog):
 
 def test_an_error_that_was_never_raised_is_described_by_its_kind():
     assert "KeyError" == describe(KeyError("x"))
+
+
+class Repeated(Repeating):
+    """Fails the first time; ``third`` is set when it begins for the third."""
+
+    def __init__(self, *, every: float = 0.0) -> None:
+        super().__init__("repeated", every=every)
+        self.loop = asyncio.get_running_loop()
+        self.first, self.third = asyncio.Event(), asyncio.Event()
+        self.told: list[str] = []
+
+    def _once(self) -> None:
+        self.told.append("begun")
+        begun = self.told.count("begun")
+        if begun == 1:
+            self.loop.call_soon_threadsafe(self.first.set)
+            raise OSError("away")
+        if begun == 3:
+            self.loop.call_soon_threadsafe(self.third.set)
+
+    def _failed(self, error: Exception) -> None:
+        self.told.append(str(error))
+
+
+class Long(Repeated):
+    def _once(self) -> None:
+        self.loop.call_soon_threadsafe(self.first.set)
+        self.told.append(f"told to stop: {self._stop.wait(5)}")
+
+
+async def test_what_repeats_goes_on_after_a_time_that_failed():
+    one = Repeated()
+    one.start()
+    async with asyncio.timeout(5):
+        await one.third.wait()
+        await one.aclose()
+    assert ["begun", "away", "begun", "begun"] == one.told[:4]
+
+
+async def test_what_repeats_rests_between_two_times_and_not_when_it_is_to_end():
+    one = Repeated(every=3_600)
+    one.start()
+    async with asyncio.timeout(5):
+        await one.first.wait()
+        await one.aclose()
+    assert ["begun", "away"] == one.told
+
+
+async def test_what_repeats_ends_after_the_time_at_hand_which_is_told_to_stop():
+    one = Long()
+    one.start()
+    async with asyncio.timeout(5):
+        await one.first.wait()
+        await one.aclose()
+    assert ["told to stop: True"] == one.told
