@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from engine import fingerprint, freezing, items
+from engine import fingerprint, freezable, freezing, items
 from engine.alignment import Alignment, align
 from engine.chain import HeldItem
 from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
@@ -105,7 +105,11 @@ def _of_items(
     )
     if now is not None and comparable:
         where = before.difference(now, freeze) or ()
-        return _with_place(evidence, teller.place(held, sent, where))
+        told = _with_place(evidence, teller.place(held, sent, where))
+        if not any(map(freezable.is_metadata, (told.path or "").split("/")[2:])):
+            return told
+        keys = freezable.keys(baseline[index:], request[index:], teller, freeze)
+        return replace(told, freezable=keys)
     return replace(
         evidence,
         digest_before=_whole(teller, held, before.held),

@@ -219,6 +219,8 @@ class Evidence:
     """Items of the request that stand in their place."""
     further: bool = False
     """The two part again after that place."""
+    freezable: tuple[str, ...] = ()
+    """JSON keys of tools' outputs that are all that differs in the histories."""
     value_length_before: int | None = None
     value_length_now: int | None = None
     digest_before: str | None = None

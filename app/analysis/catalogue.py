@@ -246,6 +246,8 @@ FIELDS: dict[str, Advice] = {
     ),
 }
 """Why fields changed."""
+CHANGES = HISTORY | FIELDS
+"""Why what was sent before came back changed, by a name that is in one of the two only."""
 
 REASONS: dict[str, Advice] = {
     Reason.PAYLOAD_TOO_LARGE: Advice(

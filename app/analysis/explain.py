@@ -8,14 +8,11 @@ A turn that was not continued although nothing is wrong is said to be so.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
 
 from app.analysis import divergences, field_changes, lookup
-from app.analysis.catalogue import FIELDS, HISTORY, Advice
-from app.analysis.parted import parted
+from app.analysis.catalogue import CHANGES, Advice
 from app.ledger.rows import TurnRow
 from engine.model import EpochReason, Kind, Mode, Reason, Status
 
@@ -125,20 +122,10 @@ def _told(row: TurnRow, sentence: str, advice: Advice | None) -> Why:
 def _advice(row: TurnRow, reason: str) -> Advice | None:
     if reason == Reason.CONTINUATION_OFF and row.shadow_reason is not None:
         reason = row.shadow_reason
-    found = parted(row)
-    if reason == Reason.NON_INPUT_FIELDS_CHANGED:
-        return _of_fields(found.details or [{"field": name} for name in row.changed_field_names])
-    if reason == Reason.PREFIX_MISMATCH:
-        name = lookup.of_history(found)
-        if name == "tool_definitions" and found.details:
-            return _of_fields(found.details)
-        return None if name is None else HISTORY[name]
+    if reason in lookup.COMPARED:
+        name = lookup.of_change(row)
+        return None if name is None else CHANGES[name]
     return lookup.of_reason(reason, row.fallback_reason)
-
-
-def _of_fields(details: Sequence[Mapping[str, Any]]) -> Advice | None:
-    name = lookup.of_fields(details)
-    return None if name is None else FIELDS[name]
 
 
 def _stopped(row: TurnRow) -> str:

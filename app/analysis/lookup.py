@@ -6,10 +6,34 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.analysis.catalogue import AFTER_A_FAULT, LOST, REASONS, Advice
-from app.analysis.parted import Parted
+from app.analysis.parted import Parted, parted
+from app.analysis.testimony import compared
+from app.ledger.rows import TurnRow
 from engine.model import DivergenceClass, Nature, Reason
 
 _VOLATILE = (Nature.TIME, Nature.NUMBER, Nature.IDENTIFIER)
+
+COMPARED = frozenset({Reason.PREFIX_MISMATCH, Reason.NON_INPUT_FIELDS_CHANGED})
+"""Reasons that come of comparing two requests, and have evidence."""
+
+
+def of_change(row: TurnRow) -> str | None:
+    """Which entry of ``CHANGES`` tells of what the client's requests show to have changed."""
+    found = parted(row)
+    match compared(row):
+        case Reason.NON_INPUT_FIELDS_CHANGED:
+            return of_fields(details_of(row, found))
+        case Reason.PREFIX_MISMATCH:
+            name = of_history(found)
+            told = name == "tool_definitions" and found.details
+            return of_fields(found.details) if told else name
+        case _:
+            return None
+
+
+def details_of(row: TurnRow, found: Parted) -> Sequence[Mapping[str, Any]]:
+    """What is known of the changed fields; their names at least."""
+    return found.details or [{"field": name} for name in row.changed_field_names]
 
 
 def of_reason(reason: str, fallback: str | None) -> Advice | None:

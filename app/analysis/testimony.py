@@ -57,7 +57,7 @@ def reported_hit(row: TurnRow) -> bool:
 
 def proven_change(row: TurnRow) -> Change | None:
     """The change that the client has proven, if it is one that a cache depends on."""
-    reason = _compared(row)
+    reason = compared(row)
     if reason == Reason.PREFIX_MISMATCH:
         return Change.PREFIX
     if reason == Reason.NON_INPUT_FIELDS_CHANGED:
@@ -71,8 +71,9 @@ def proven_change(row: TurnRow) -> Change | None:
 
 def proven_same(row: TurnRow) -> bool:
     """Whether the client proved that it sent the same prefix, however the turn went."""
-    return _compared(row) == Reason.OK
+    return compared(row) == Reason.OK
 
 
-def _compared(row: TurnRow) -> str | None:
+def compared(row: TurnRow) -> str | None:
+    """What came of comparing a turn with the one before, also where nothing was to follow of it."""
     return row.shadow_reason if row.reason == Reason.CONTINUATION_OFF else row.reason

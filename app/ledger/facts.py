@@ -289,6 +289,7 @@ def evidence_json(evidence: Evidence | None, reported: dict[str, int] | None) ->
             "items_gone": evidence.items_gone,
             "items_new": evidence.items_new,
             "further": evidence.further or None,
+            "freezable": list(evidence.freezable) or None,
             "value_length_before": evidence.value_length_before,
             "value_length_now": evidence.value_length_now,
             "digest_before": evidence.digest_before,

@@ -28,7 +28,8 @@ async def test_the_key_at_the_place_that_is_told_is_the_one_to_freeze(name, monk
     assert ("prefix_mismatch", 0) == (row.reason, row.frozen_items)
     assert HISTORY["metadata_moved"].remedy in why.remedy
     assert "`freeze`" in why.remedy
-    key = row.evidence_object["path"].split("/")[2]
+    (key,) = row.evidence_object["freezable"]
+    assert key == row.evidence_object["path"].split("/")[2]
     monkeypatch.setattr(planted, "POLICY", replace(POLICY, freeze=(key,)))
     row, _ = await after(moved)
     assert ("ws_incremental", "ok", 1) == (row.mode, row.reason, row.frozen_items)

@@ -33,7 +33,7 @@ EDIT = {"klass": DivergenceClass.EDITED, "kind_before": "message:user", "kind_no
     [
         {"index": 7}, {"length_before": 3, "length_now": 9}, {"offset": 5}, {"line": 4},
         {"value_length_before": 1}, {"digest_before": "d", "digest_now": "e"}, {"items_gone": 4},
-        {"items_new": 2}, {"further": True}, {"nature": Nature.NUMBER}, {"path": "/content/12/text"},
+        {"items_new": 2}, {"further": True}, {"freezable": ("_meta",)}, {"nature": Nature.NUMBER}, {"path": "/content/12/text"},
     ],
 )  # fmt: skip
 def test_place_and_value_are_not_in_it(change):
@@ -218,6 +218,6 @@ def test_evidence_has_no_field_that_was_forgotten_here():
         "field_details",
     }
     beside = {"index", "length_before", "length_now", "offset", "line", "items_gone", "items_new",
-              "further", "value_length_before", "value_length_now", "digest_before", "digest_now",
+              "further", "freezable", "value_length_before", "value_length_now", "digest_before", "digest_now",
               "fingerprint"}  # fmt: skip
     assert known | beside == {field.name for field in dataclasses.fields(Evidence)}
