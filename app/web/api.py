@@ -18,7 +18,7 @@ from app.ledger.rows import iso, to_ms
 from app.ledger.summary import Summary, summarize
 from app.web.answers import JsonAnswer
 from app.web.figures import LedgerSource
-from app.web.shown import shown
+from app.web.shown import shown, witness
 from app.web.web import Web
 
 DEFAULT_LIMIT = 50
@@ -122,7 +122,7 @@ def by_id(web: Web) -> APIRouter:
                 "It may not be written yet, or be older than what is kept.",
                 status=404,
             )
-        return JsonAnswer({"row": shown(row)})
+        return JsonAnswer({"row": shown(row)} | witness(row))
 
     return api
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.analysis import cold
+from app.analysis import cold, witnesses
 from app.analysis.explain import explain
 from app.ledger.rows import TurnRow
 
@@ -22,3 +22,9 @@ def shown(row: TurnRow) -> dict[str, Any]:
     of_cache = (None, None) if cache is None else (cache.sentence, cache.remedy)
     told = (why.sentence, why.kind.value, why.cause, why.remedy, *of_cache)
     return row.as_dict() | dict(zip(WHY, told, strict=True))
+
+
+def witness(row: TurnRow) -> dict[str, Any]:
+    """What client, provider and tokens say of the turn together."""
+    seen = witnesses.witnessed(row)
+    return {"accord": seen.accord, "layer": seen.layer, "accord_why": seen.sentence}

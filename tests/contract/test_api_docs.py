@@ -53,6 +53,7 @@ def missing(shown, real, path=""):
         ("`GET /api/summary`", "/api/summary"),
         ("`GET /api/requests`", "/api/requests"),
         ("`GET /api/dimensions`", "/api/dimensions"),
+        ("`GET /api/witnesses`", "/api/witnesses"),
         ("`GET /api/charts`", "/api/charts"),
         ("`GET /api/charts/{slug}`", "/api/charts/modes"),
         ("`GET /api/settings`", "/api/settings"),
