@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
+from urllib.parse import urlsplit
 
 from app.importers.identity import UNPLACED
 from app.importers.own_row import BadCell, time_of
@@ -131,4 +132,12 @@ def milliseconds(value: Any) -> int | None:
     try:
         return time_of("", value)
     except BadCell:
+        return None
+
+
+def host_of(address: Any) -> str | None:
+    """The host of an address: whatever else it holds may be secret."""
+    try:
+        return urlsplit(address).hostname if isinstance(address, str) else None
+    except ValueError:
         return None

@@ -8,14 +8,18 @@ from typing import Any
 from app.importers.claude_code import CLAUDE_CODE
 from app.importers.codex import CODEX
 from app.importers.importer import Importer, NotReadable
+from app.importers.json_lines import inner
 from app.importers.lines import BOM
 from app.importers.lingtai import LINGTAI
+from app.importers.litellm import LITELLM
 from app.importers.neutral import NEUTRAL
 from app.importers.own_csv import CSV
 from app.importers.own_jsonl import JSONL
 from app.importers.pi import PI
 
-IMPORTERS: tuple[Importer, ...] = (JSONL, CSV, NEUTRAL, CODEX, LINGTAI, CLAUDE_CODE, PI)
+IMPORTERS: tuple[Importer, ...] = (
+    JSONL, CSV, NEUTRAL, CODEX, LINGTAI, CLAUDE_CODE, PI, LITELLM,
+)  # fmt: skip
 HEAD = 65_536
 """Bytes of a file that are enough to tell."""
 
@@ -39,31 +43,14 @@ def _what_else(head: bytes) -> str:
         return "It is an archive or a workbook. Unpack it, or save it as CSV."
     if b"\x00" in head:
         return "It is no text."
-    tool = _tool(head)
-    if tool == _EXEC:
+    if _first(head).keys() >= {"type", "thread_id"}:
         return "It is what codex exec --json writes, which tells no times. Import the rollout."
-    if tool is not None:
-        return f"It looks like {tool}, which this version cannot import."
     return "It is not a format that can be imported: docs/formats.md lists them."
 
 
-def _tool(head: bytes) -> str | None:
-    """Whose file it is, by the names that its first record has."""
+def _first(head: bytes) -> dict[str, Any]:
+    """The first record of a file that begins so, if it is an object."""
     try:
-        first: Any = json.loads(head.removeprefix(BOM).split(b"\n", 1)[0])
+        return inner(json.loads(head.removeprefix(BOM).split(b"\n", 1)[0]))
     except (ValueError, RecursionError):
-        return None
-    if not isinstance(first, dict):
-        return None
-    names = first.keys()
-    for tool, wanted in _TOOLS:
-        if names >= wanted:
-            return tool
-    return None
-
-
-_EXEC = "the output of codex exec"
-_TOOLS = (
-    (_EXEC, {"type", "thread_id"}),
-    ("spend logs of LiteLLM", {"request_id", "spend"}),
-)
+        return {}

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import BinaryIO, Protocol, TypeAlias
 
+from app.importers import lines
 from app.importers.lines import Line
 from app.ledger.rows import TurnRow
 
@@ -95,3 +96,5 @@ class Importer:
     """Used in place of ``read`` where the format has it."""
     beside: tuple[str, ...] = ()
     """Names of the files of the same folder that it reads too."""
+    split: Callable[[BinaryIO], Iterator[Line]] = lines.split
+    """How a file falls into records: by lines, or in another way."""

@@ -12,11 +12,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any
-from urllib.parse import urlsplit
 
 import msgspec
 
-from app.importers.foreign import Epochs, chain_of, milliseconds, row_of
+from app.importers.foreign import Epochs, chain_of, host_of, milliseconds, row_of
 from app.importers.importer import Around, Importer, Item, Remark, Skipped
 from app.importers.json_lines import count, first_records, records, text
 from app.importers.lines import Line
@@ -121,7 +120,7 @@ class _Ledger:
             chain=chain,
             **talk.epoch(given, rebuilt),
             client=NAME,
-            upstream=_host(given.get("endpoint")),
+            upstream=host_of(given.get("endpoint")),
             model=text(given.get("model")),
             reasoning_effort=text(given.get("codex_reasoning_effort")),
             previous_response_id=text(given.get("codex_previous_response_id")),
@@ -258,13 +257,6 @@ def _number(given: dict[str, Any], name: str) -> int | None:
     if isinstance(value, str) and value.isascii() and value.isdigit() and len(value) < 10:
         return int(value)
     return None
-
-
-def _host(endpoint: Any) -> str | None:
-    try:
-        return urlsplit(endpoint).hostname if isinstance(endpoint, str) else None
-    except ValueError:
-        return None
 
 
 LINGTAI = Importer(NAME, "LingTai's token ledger", recognizes, read, read_around, (EVENTS,))

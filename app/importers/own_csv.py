@@ -9,7 +9,7 @@ from typing import Any
 
 from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
 from app.importers.importer import Importer, Item, NotReadable, Remark, Skipped
-from app.importers.lines import BOM, Line
+from app.importers.lines import BOM, LIMIT, Line
 from app.importers.own_jsonl import left_out
 from app.importers.own_row import (
     IDENTIFYING,
@@ -24,6 +24,8 @@ from app.importers.own_row import (
     time_of,
 )
 
+csv.field_size_limit(LIMIT)
+"""A cell of another tool's dump may hold a whole conversation, which nobody reads then."""
 _MOST_LINES = 100
 """Lines of one record: a cell may hold line breaks, but a quote that nobody closes must not take
 the rest of the file with it."""

@@ -244,7 +244,7 @@ class _Run:
 def _items(
     importer: Importer, opened: opening.Opened, path: Path, parents: Parents
 ) -> Iterator[Item]:
-    lines = split(opened.file)
+    lines = importer.split(opened.file)
     if importer.read_around is None:
         return importer.read(lines)
     return importer.read_around(lines, Around(path.name, parents, _beside(path.parent)))

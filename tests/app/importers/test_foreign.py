@@ -2,7 +2,15 @@ import json
 
 import pytest
 
-from app.importers.foreign import Epochs, chain_of, eligible, milliseconds, row_of, turn_id
+from app.importers.foreign import (
+    Epochs,
+    chain_of,
+    eligible,
+    host_of,
+    milliseconds,
+    row_of,
+    turn_id,
+)
 from app.importers.identity import UNPLACED
 from engine.model import DivergenceClass, Evidence, Usage, UsageState
 
@@ -102,4 +110,10 @@ def test_only_a_word_that_we_know_tells_that_a_call_could_have_been_continued(mo
 def test_times_are_iso_with_an_offset_or_unknown():
     assert [1_000, None, None, None] == [
         milliseconds(value) for value in ("1970-01-01T00:00:01Z", "1970-01-01T00:00:01", 1, None)
+    ]
+
+
+def test_of_an_address_only_the_host_is_told():
+    assert ["a.example", None, None, None] == [
+        host_of(value) for value in ("https://user:secret@a.example:8/v1?key=k", "[", "a", 7)
     ]

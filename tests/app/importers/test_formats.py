@@ -25,6 +25,8 @@ from tests.support.rows import make_row
         (b'{"ts":"t","input":3,"output":4}\n', "lingtai"),
         (b'{"sessionId":"s","uuid":"u"}\n', "claude-code"),
         (b'{"type":"session","version":3,"id":"s","timestamp":"t","cwd":"c"}\n', "pi"),
+        (b'[{"request_id":"r","prompt_tokens":1,"startTime":"t"}]', "litellm"),
+        (b"request_id,startTime,prompt_tokens\n", "litellm"),
         (b'\n{"torn":\n' + as_jsonl([make_row()]), "jsonl"),
     ],
 )
