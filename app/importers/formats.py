@@ -16,9 +16,10 @@ from app.importers.neutral import NEUTRAL
 from app.importers.own_csv import CSV
 from app.importers.own_jsonl import JSONL
 from app.importers.pi import PI
+from app.importers.responses import RESPONSES
 
 IMPORTERS: tuple[Importer, ...] = (
-    JSONL, CSV, NEUTRAL, CODEX, LINGTAI, CLAUDE_CODE, PI, LITELLM,
+    JSONL, CSV, NEUTRAL, CODEX, LINGTAI, CLAUDE_CODE, PI, LITELLM, RESPONSES,
 )  # fmt: skip
 HEAD = 65_536
 """Bytes of a file that are enough to tell."""
