@@ -6,10 +6,12 @@ follows, the first that holds:
 
 1. the row whose response it names (``previous_response_id``);
 2. the latest row of its own ``chain``;
-3. of a log that tells no modes: the row before it;
-4. nothing, if it has ``no_baseline`` and is shorter than the row that it would follow by its time:
+3. nothing, if it is of a log that names its chain and gives no reason: a sub-agent begins, or
+   another conversation of the same session;
+4. of a log that tells no modes: the row before it;
+5. nothing, if it has ``no_baseline`` and is shorter than the row that it would follow by its time:
    another conversation of the same session. A longer one is the same after a restart;
-5. the row that ended last before it started.
+6. the row that ended last before it started.
 
 Two rows may follow one: there the chain branches. What is remembered of a session is bounded,
 however long it is.
@@ -83,7 +85,10 @@ class Session:
             return self._answers[row.previous_response_id]
         if row.chain is not None and row.chain in self._chains:
             return self._chains[row.chain]
-        silent = row.source.startswith("import") and row.mode is None and row.reason is None
+        logged = row.source.startswith("import") and row.reason is None
+        if logged and row.chain is not None:
+            return Place()
+        silent = logged and row.mode is None
         last = next(
             (one for one in reversed(self._ended) if silent or one.at <= row.started_at), None
         )

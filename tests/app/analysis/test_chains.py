@@ -86,6 +86,18 @@ def test_a_log_that_tells_no_modes_is_one_chain():
     assert {"one": "cold_start", "two": "hit", "three": "hit"} == words(*rows)
 
 
+def test_a_chain_that_a_log_names_begins_with_its_first_row():
+    silent = {"source": "import:claude-code", "mode": None, "reason": None}
+    rows = [
+        turn("main", 0, 1, 40_000, 0, chain="main", **silent),
+        turn("agent", 2, 3, 39_000, 2_432, chain="agent", **silent),
+        turn("main2", 4, 5, 41_000, 39_936, chain="main", **silent),
+        turn("agent2", 6, 7, 40_000, 38_912, chain="agent", **silent),
+    ]
+    starts = {"main": "cold_start", "agent": "shared_prefix"}
+    assert starts | {"main2": "hit", "agent2": "hit"} == words(*rows)
+
+
 def test_a_compaction_tells_of_the_turn_after_it():
     compaction = turn("compaction", 2, 3, 41_000, 39_936, kind="compaction")
     after = turn("after", 4, 5, 9_000, 0)
@@ -182,8 +194,11 @@ def naive_parents(rows: list[TurnRow]) -> dict[str, str | None]:
         earlier = rows[:place]
         named = [r for r in earlier if r.response_id and r.response_id == row.previous_response_id]
         same = [r for r in earlier if row.chain and r.chain == row.chain]
-        silent = row.source.startswith("import") and row.mode is None and row.reason is None
+        logged = row.source.startswith("import") and row.reason is None
+        silent = logged and row.mode is None
         ended = [r for r in earlier if silent or r.ended_at <= row.started_at]
+        if logged and row.chain:
+            ended = []
         if row.reason == "no_baseline":
             ended = [r for r in ended[-1:] if (row.input_tokens or -1) >= (r.input_tokens or 10**9)]
         parent = next((found[-1] for found in (named, same, ended) if found), None)
