@@ -35,6 +35,8 @@ class Parted:
     gone: int | None
     new: int | None
     further: bool
+    freezable: tuple[str, ...]
+    """Keys that would have made the histories the same, had they been frozen."""
     details: tuple[Mapping[str, Any], ...]
 
     @property
@@ -62,7 +64,7 @@ def parted(row: TurnRow) -> Parted:
         value = told.get(name)
         return value if isinstance(value, str) else None
 
-    details = told.get("field_details")
+    details, keys = told.get("field_details"), told.get("freezable")
     before, now = word("kind_before"), word("kind_now")
     return Parted(
         index=row.diverged_at if row.diverged_at is not None else number("index"),
@@ -81,6 +83,9 @@ def parted(row: TurnRow) -> Parted:
         gone=number("items_gone"),
         new=number("items_new"),
         further=told.get("further") is True,
+        freezable=tuple(
+            each for each in (keys if isinstance(keys, list) else ()) if isinstance(each, str)
+        ),
         details=tuple(
             each
             for each in (details if isinstance(details, list) else ())

@@ -94,7 +94,7 @@ class Judged:
 
 _ANOTHER_ACCOUNT = "codex_account_switch"
 """A reset after which another account, which has its own cache, reads the history as it is."""
-_NO_REWRITE = frozenset(
+NO_REWRITE = frozenset(
     {
         "turn_count",
         "connection_age",
@@ -119,6 +119,11 @@ _WAITING = frozenset(
 """Verdicts that may become another one by what comes after."""
 _BACK = 4
 """Turns before one that its verdict, and those that waited for it, may depend on."""
+
+
+def rewrites(reset: str | None) -> bool:
+    """Whether a reset of this word is of a history that was rewritten."""
+    return reset is not None and reset not in NO_REWRITE
 
 
 def stored(row: TurnRow) -> Judged | None:
@@ -227,7 +232,7 @@ def follow(
     """
     reset = row.epoch_reset_reason
     moved = place.moved or reset == _ANOTHER_ACCOUNT
-    rewritten = place.rewritten or (reset is not None and reset not in _NO_REWRITE)
+    rewritten = place.rewritten or rewrites(reset)
     if row.kind == Kind.COMPACTION:
         return Place(place.turn, rewritten=True, moved=moved), {}
     if not _usable(row):

@@ -3,14 +3,26 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
+from app.analysis import prices
+from app.analysis.causes import Cause
+from app.analysis.compaction import Resets
+from app.analysis.economics import (
+    cause_as_dict,
+    remedies_as_dict,
+    resets_as_dict,
+    waste_as_dict,
+)
 from app.analysis.latency import Latency
 from app.analysis.latency import summarize as latency_of
-from app.analysis.verdict_words import HELD, words
+from app.analysis.remedies import Remedies, sentence
+from app.analysis.verdict_words import HELD
 from app.analysis.verdicts import LOSSES
+from app.analysis.waste import Waste
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rows import iso
 from app.ledger.summary import Summary
@@ -36,20 +48,6 @@ class Read:
 
 
 @dataclass(frozen=True, slots=True)
-class Cause:
-    """Turns of one verdict and grade that missed something, and of one usual cause where more is
-    known."""
-
-    verdict: str
-    grade: str
-    title: str
-    sentence: str
-    remedy: str | None
-    turns: int
-    missed: int
-
-
-@dataclass(frozen=True, slots=True)
 class Session:
     session_key: str
     session: str | None
@@ -70,10 +68,14 @@ class Figures:
     last_at: int | None
     summary: Summary
     verdicts: tuple[VerdictSum, ...]
-    causes: tuple[Cause, ...]
-    """Most missed tokens first."""
+    causes: tuple[tuple[Cause, Waste], ...]
+    """Turns that missed something, by what it is put down to; most missed tokens first."""
     sessions: tuple[Session, ...]
     """The worst, most missed tokens first."""
+    losses: Waste = field(default_factory=Waste)
+    """Of all causes."""
+    remedies: Remedies = field(default_factory=Remedies)
+    resets: Resets = field(default_factory=Resets)
 
     @property
     def only_sums(self) -> int:
@@ -96,9 +98,13 @@ class Figures:
     def missed_rate(self) -> float | None:
         return self.missed / self.due if self.due else None
 
-    def share(self, cause: Cause) -> float | None:
+    def share(self, waste: Waste) -> float | None:
         """Of a cause in all that was missed."""
-        return cause.missed / self.missed if self.missed else None
+        return waste.tokens / self.missed if self.missed else None
+
+    def saving(self) -> list[str]:
+        """What each remedy would have kept warm, in sentences; the most missed tokens first."""
+        return [sentence(*one) for one in self.remedies.best() if one[1].possible.turns]
 
     @property
     def unjudged(self) -> int:
@@ -132,11 +138,12 @@ class Figures:
             return "Nothing can be said of the cache: no turn had something to read again."
         if not self.causes:
             return "Nothing: all that could be read again was read."
-        top = self.causes[0]
+        top = self.causes[0][0]
         little = "Little is lost. " if (self.missed_rate or 0) < _LITTLE else ""
-        said = top.remedy or top.sentence
-        if top.remedy and top.sentence != words(top.verdict, top.grade).sentence:
-            said = f"{top.sentence} {top.remedy}"  # a remedy of the catalogue leans on its cause
+        told = top.words
+        said = told.remedy or told.sentence
+        if told.remedy and top.change is not None:
+            said = f"{told.sentence} {told.remedy}"  # a remedy of the catalogue leans on its cause
         return little + said
 
 
@@ -189,19 +196,14 @@ def as_dict(figures: Figures) -> Json:
                 for one in figures.verdicts
             ],
             "causes": [
-                {
-                    "verdict": one.verdict,
-                    "grade": one.grade,
-                    "title": one.title,
-                    "sentence": one.sentence,
-                    "remedy": one.remedy,
-                    "turns": one.turns,
-                    "missed_tokens": one.missed,
-                    "share": figures.share(one),
-                }
-                for one in figures.causes
+                cause_as_dict(cause, waste) | {"share": figures.share(waste)}
+                for cause, waste in figures.causes
             ],
-        },
+            "total": waste_as_dict(figures.losses),
+            "price_list": prices.LIST,
+        }
+        | remedies_as_dict(figures.remedies),
+        "resets": resets_as_dict(figures.resets),
         "continuation": {
             "known": continuity.known,
             "unknown": continuity.unknown,
@@ -235,5 +237,9 @@ def _iso(instant: int | None) -> str | None:
     return None if instant is None else iso(instant)
 
 
-def most(found: Iterable[Cause]) -> tuple[Cause, ...]:
-    return tuple(sorted(found, key=lambda one: (-one.missed, -one.turns, one.title, one.sentence)))
+def dollars(value: Decimal) -> str:
+    """``$12.34``; of less than a cent two digits that tell something."""
+    size, sign = abs(value), "-" if value < 0 else ""
+    if size == 0 or size >= Decimal("0.01"):
+        return f"{sign}${size:,.2f}"
+    return f"{sign}${size:.{1 - size.adjusted()}f}"

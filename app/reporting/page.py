@@ -12,6 +12,7 @@ import json
 import re
 from collections.abc import Iterable
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -20,13 +21,16 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 from sqlalchemy import Engine
 
+from app.analysis import compaction, prices
+from app.analysis.remedies import sentence
 from app.analysis.verdict_words import GRADES, WORDS
+from app.analysis.waste import usd
 from app.charts.chart import Chart, count, percent
 from app.charts.registry import CHARTS
 from app.ledger.filters import Filter
 from app.ledger.rows import iso
 from app.paths import STATIC
-from app.reporting.figures import Figures
+from app.reporting.figures import Figures, dollars
 from app.version import VERSION
 from app.web.assets import plotly_path
 from app.web.figures import LedgerSource
@@ -60,6 +64,10 @@ def page(engine: Engine, view: Filter, figures: Figures, *, now: int) -> str:
             version=VERSION,
             words=WORDS,
             grades=GRADES,
+            sentence=sentence,
+            advice=compaction.advice(figures.resets),
+            price_list=prices.LIST,
+            thin=_THIN,
         )
     )
 
@@ -89,6 +97,8 @@ def _templates() -> Environment:
         "cell": cell,
         "grouped": grouped,
         "code": code,
+        "dollars": _money,
+        "nano": lambda nano: _money(usd(nano)),
     }
     made.tests["numeric"] = lambda unit: unit in _NUMERIC
     return made
@@ -152,6 +162,10 @@ def _json(value: Any) -> Markup:
     return Markup(json.dumps(value).replace("<", "\\u003c"))  # noqa: S704
 
 
+def _money(value: Decimal | None) -> str:
+    return "–" if value is None else grouped(dollars(value))
+
+
 def number(value: int | None) -> str:
     return "–" if value is None else f"{value:,}".replace(",", _THIN)
 
@@ -173,9 +187,11 @@ def code(text: str) -> Markup:
 def milliseconds(value: float | None) -> str:
     if value is None:
         return "–"
-    if value < 999.5:
+    if abs(value) < 999.5:
         return f"{value:.0f}{_THIN}ms"
-    return f"{value / 1_000:.{2 if value < 9_950 else 1}f}{_THIN}s"
+    if abs(value) >= 600_000:
+        return f"{number(round(value / 60_000))}{_THIN}min"
+    return f"{value / 1_000:.{2 if abs(value) < 9_950 else 1}f}{_THIN}s"
 
 
 def moment(text: str, zone: str) -> str:

@@ -14,7 +14,7 @@ from app.analysis.verdict_words import WORDS
 from app.charts.chart import count, percent
 from app.importers.report import cut, printable
 from app.ledger.cells import TokenTotals
-from app.reporting.figures import Figures, Read
+from app.reporting.figures import Figures, Read, dollars
 
 WIDTH = 80
 HEIGHT = 23
@@ -37,10 +37,13 @@ def text(figures: Figures, zone: ZoneInfo, style: Style = plain) -> list[str]:
     head = [*_head(figures, zone, style), ""]
     if not figures.summary.total:
         return [*head, figures.advice()]
-    middle = [*_figures(figures, style), "", _missed(figures, style)]
+    middle = [*_figures(figures, style), "", _missed(figures, style), *_cost(figures, style)]
     end = [*_benign(figures, style), *_first(figures, style)]
-    sessions = _sessions(figures, style)
+    sessions, saving = _sessions(figures, style), _saving(figures, style)
     room = HEIGHT - len(head) - len(middle) - len(end)
+    if room - len(saving) >= _least(figures) + 1:
+        end = [*saving, *end]
+        room -= len(saving)
     while len(sessions) > 1 and room - len(sessions) < _least(figures):
         sessions.pop()
     return [*head, *middle, *_causes(figures, room - len(sessions), style), *sessions, *end]
@@ -140,6 +143,33 @@ def _missed(figures: Figures, style: Style) -> str:
     return label + style(said + "to be read again", "bad" if figures.missed else "good")
 
 
+def _cost(figures: Figures, style: Style) -> list[str]:
+    """What the misses cost, as much of it as fits one line: estimates."""
+    losses = figures.losses
+    if not losses.turns:
+        return []
+    if losses.cost_usd is None:
+        said = "no price is known"
+    else:
+        said = f"about {dollars(losses.cost_usd)} at list prices"
+        if losses.unpriced:
+            said += f" ({count(losses.unpriced, 'turn')} without)"
+    waited = losses.delay
+    if waited is not None:
+        low, high = _duration(waited.low), _duration(waited.high)
+        more = f"; {_duration(waited.expected)} of waiting"
+        for part in (f"{more} ({low} to {high})", more):
+            if len(said) + len(part) <= WIDTH - _LABEL:
+                said += part
+                break
+    return _labelled("Cost", said, style)
+
+
+def _saving(figures: Figures, style: Style) -> list[str]:
+    """What the remedy that saves most would have kept."""
+    return [line for said in figures.saving()[:1] for line in _labelled("Saved by", said, style)]
+
+
 def _least(figures: Figures) -> int:
     """Lines that the causes want before there is more than one session."""
     return 1 + min(_CAUSES, len(figures.causes)) + 1 if figures.causes else 0
@@ -152,11 +182,11 @@ def _causes(figures: Figures, room: int, style: Style) -> list[str]:
     head = style("  missed  share  turns  how sure  why", "label")
     lead = 33
     blocks = []
-    for cause in causes:
-        part = figures.share(cause)
+    for cause, waste in causes:
+        part = figures.share(waste)
         share = "–" if part is None else percent(part)
-        row = f"{_compact(cause.missed):>8}{_whole(share):>7}{cause.turns:>7,}  {cause.grade:<8}  "
-        said = textwrap.wrap(cause.sentence, WIDTH - lead - 1)
+        row = f"{_compact(waste.tokens):>8}{_whole(share):>7}{waste.turns:>7,}  {cause.grade:<8}  "
+        said = textwrap.wrap(cause.words.sentence, WIDTH - lead - 1)
         blocks.append([row + " " + said[0], *(" " * (lead + 1) + rest for rest in said[1:])])
     shown: list[str] = [head]
     for number, block in enumerate(blocks):
@@ -164,7 +194,7 @@ def _causes(figures: Figures, room: int, style: Style) -> list[str]:
         spare = room - len(shown) - (1 if left > 1 else 0)
         if len(block) > spare:
             if len(shown) < room:
-                rest = sum(cause.missed for cause in causes[number:])
+                rest = sum(waste.tokens for _, waste in causes[number:])
                 shown.append(f"{_compact(rest):>8}  by {count(left, 'other cause')}")
             break
         shown += block
@@ -222,7 +252,9 @@ def _at(instant: int, zone: ZoneInfo) -> str:
 
 
 def _duration(ms: float) -> str:
-    return f"{ms:,.0f} ms" if ms < 999.5 else f"{ms / 1_000:.1f} s"
+    if abs(ms) < 999.5:
+        return f"{ms:,.0f} ms"
+    return f"{ms / 1_000:.1f} s" if abs(ms) < 600_000 else f"{ms / 60_000:,.0f} min"
 
 
 def _compact(tokens: int) -> str:

@@ -17,30 +17,15 @@ def test_causes_stand_by_what_they_missed(engine: Engine):
         ("one_off_partial", "possible", 1, 7_000),
         ("prefix_changed", "proven", 1, 2_000),
         ("idle", "likely", 1, 1_000),
-    ] == [(one.verdict, one.grade, one.turns, one.missed) for one in found.causes]
+    ] == [(cause.verdict, cause.grade, waste.turns, waste.missed) for cause, waste in found.causes]
 
 
 def test_one_cause_of_two_grades_is_two_lines(engine: Engine):
     write_rows(engine, [judged("idle", grade, 9, 0) for grade in ("likely", "possible", "likely")])
     found = gather(engine, everything())
     assert [("likely", 2, 18), ("possible", 1, 9)] == [
-        (one.grade, one.turns, one.missed) for one in found.causes
+        (cause.grade, waste.turns, waste.missed) for cause, waste in found.causes
     ]
-
-
-def test_where_the_client_tells_the_cause_its_usual_remedy_is_named(engine: Engine):
-    write_rows(engine, some_turns())
-    told = gather(engine, everything()).causes[1]
-    assert "Metadata moves to the newest result" in told.sentence
-    assert "`freeze`" in (told.remedy or "")
-
-
-def test_the_clients_word_is_no_cause_of_another_verdict(engine: Engine):
-    """A turn may part from the transcript, and lose its cache in a pause all the same."""
-    write_rows(engine, [judged("idle", "likely", 9, 0, reason="prefix_mismatch", mode="ws_full")])
-    assert (
-        "The cache ran out in the pause before." == gather(engine, everything()).causes[0].sentence
-    )
 
 
 def test_the_worst_sessions_are_those_that_missed_most(engine: Engine):
@@ -64,6 +49,24 @@ def test_what_a_filter_leaves_out_is_in_no_figure(engine: Engine):
     found = gather(engine, everything().narrow("model", "other"), Read(files=1))
     assert (8, 10_000, 3, 1) == (found.rows, found.missed, len(found.causes), found.read.files)
     assert (rows[8].started_at, rows[-1].started_at) == (found.first_at, found.last_at)
+
+
+def test_all_that_was_missed_is_in_one_cause_and_in_the_sum(engine: Engine):
+    write_rows(engine, some_turns())
+    found = gather(engine, everything())
+    wastes = [waste for _, waste in found.causes]
+    assert (3, 10_000) == (found.losses.turns, found.losses.missed)
+    for name in ("turns", "tokens", "nano", "priced", "timed", "ms"):
+        assert getattr(found.losses, name) == sum(getattr(waste, name) for waste in wastes)
+
+
+def test_what_would_have_been_saved_and_what_resets_cost_are_told(engine: Engine):
+    write_rows(engine, some_turns())
+    found = gather(engine, everything())
+    sooner, frozen = sorted(found.saving(), reverse=True)
+    assert "Freezing `_meta` would have kept at most 1 of 1 break warm." == frozen
+    assert sooner.startswith("Going on before the cache runs out, or a longer retention, would")
+    assert (1, 1) == (found.resets.number, found.resets.priced)
 
 
 def test_an_empty_view_has_no_figures_and_no_fault(engine: Engine):

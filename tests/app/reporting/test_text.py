@@ -1,11 +1,16 @@
 """What a screen of 80 by 24 shows."""
 
 from dataclasses import replace
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.reporting.figures import Cause, Figures, Read, Session
+from app.analysis.catalogue import CHANGES
+from app.analysis.causes import Cause
+from app.analysis.remedies import Policy, Remedies, Remedy, Saved
+from app.analysis.waste import Waste
+from app.reporting.figures import Figures, Read, Session
 from app.reporting.text import HEIGHT, WIDTH, text
 from tests.support.reported import SILENT, judged, some_turns
 from tests.support.rows import make_row, unknown_usage
@@ -64,6 +69,27 @@ def test_each_cause_has_its_tokens_share_turns_grade_and_sentence(figures):
     ] == shown[at + 1 : at + 5]
 
 
+def test_what_the_misses_cost_is_told_with_what_nobody_knows(figures):
+    """10,000 tokens of gpt-5.6-sol: 3,600 nano-dollars more each than when read."""
+    assert "about $0.04 at list prices" == line(figures, "Cost")
+    without = replace(figures.losses, turns=10, timed=2, ms=4_000, ms_low=-900, ms_high=9_900)
+    assert "about $0.04 at list prices (7 turns without); 4.0 s of waiting" == line(
+        replace(figures, losses=without), "Cost"
+    )
+    assert "no price is known" == line(replace(figures, losses=Waste(3)), "Cost")
+    with_room = replace(without, priced=10)
+    assert "about $0.04 at list prices; 4.0 s of waiting (-900 ms to 9.9 s)" == line(
+        replace(figures, losses=with_room), "Cost"
+    )
+
+
+def test_the_remedy_that_saves_most_is_told(figures_of):
+    moved = some_turns()[5]
+    assert "Freezing `_meta` would have kept at most 1 of 1 break warm." == line(
+        figures_of(moved), "Saved by"
+    )
+
+
 def test_the_worst_sessions_and_what_is_no_loss_are_told(figures):
     assert "8.00 k in 2 of 2 turns  session-b, short once" == line(figures, "Worst")
     assert "1 first turn, 1 history condensed, 1 read again, 2 others" == line(figures, "No loss")
@@ -103,6 +129,7 @@ def test_of_an_empty_view_nothing_is_said_to_be_unknown(figures_of):
 
 
 LONG = "word " * 60
+LONGEST = max(CHANGES, key=lambda name: len(CHANGES[name].cause + CHANGES[name].remedy))
 
 
 def crowded(figures: Figures, causes: int, sessions: int) -> Figures:
@@ -119,9 +146,11 @@ def crowded(figures: Figures, causes: int, sessions: int) -> Figures:
         read=read,
         rows=0,
         causes=tuple(
-            Cause("idle", "possible", "Long pause", LONG, LONG, 999_999, 10**12)
+            (Cause("prefix_changed", "possible", LONGEST), Waste(999_999, 1, 10**12))
             for _ in range(causes)
         ),
+        losses=Waste(999_999, 1, 10**12, 1, Decimal(10**18), 1, 10**9, 10**8, 10**10),
+        remedies=Remedies(10**6, {Remedy(Policy.FREEZE, LONG): Saved(10**6, Waste(1), Waste(2))}),
         sessions=tuple(
             Session("k", LONG, 999_999, 999_999, 10**12, "Long pause") for _ in range(sessions)
         ),
@@ -145,8 +174,7 @@ def test_everything_fits_one_screen(figures_of, causes, sessions):
 
 def test_causes_that_do_not_fit_are_added_up(figures):
     causes = tuple(
-        Cause("idle", "likely", "Long pause", "It took long.", None, 1, 40 - number)
-        for number in range(20)
+        (Cause("idle", "likely", None), Waste(1, 1, 40 - number)) for number in range(20)
     )
     shown = text(replace(figures, causes=causes), UTC)
     listed = [one for one in shown if " likely " in one]

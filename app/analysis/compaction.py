@@ -1,0 +1,313 @@
+"""What it cost to condense a history, what that saves, and when it has paid for itself.
+
+Let the history have ``before`` tokens at the last turn before a reset, and ``after`` at the first
+one after it. Without the reset each later turn would have read ``before`` tokens from the cache
+where it now reads ``after``; what the conversation grows by is the same either way. So, with r the
+price of a token that is read and p the price that the tokens not read at the first turn were paid
+at (as writes or as input):
+
+    paid   = the requests that made the summary + not read × (p - r)
+    saved  = before × r - after × r, by each turn, the first one included
+    breaks even with turn  ⌈paid ÷ saved⌉
+
+Where ``after`` is no shorter, nothing is saved and it never does. A reset whose turns end before
+that turn cost more than it saved; if another reset is why they end, one at that time would have
+done for both. All of it is an estimate at list prices; without a price nothing is said of money.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from decimal import ROUND_CEILING, Decimal
+from typing import Any, Protocol
+
+from app.analysis import prices
+from app.analysis.verdicts import MINIMUM, Verdict, rewrites
+from app.analysis.waste import not_read, usd
+from engine.model import Kind, Status, UsageState
+
+LISTED = 50
+"""Resets, and pairs of resets, that are listed."""
+_ANSWERED = frozenset({Status.COMPLETED, Status.INCOMPLETE})
+
+
+class Passing(Protocol):
+    """What is read of each turn of a session that has resets."""
+
+    turn_id: str
+    session_key: str
+    session: str | None
+    started_at: int
+    kind: str
+    status: str
+    model: str | None
+    upstream: str
+    service_tier: str | None
+    epoch_reset_reason: str | None
+    cache_verdict: str | None
+    usage_state: str
+    input_tokens: int | None
+    cached_tokens: int | None
+    cache_write_tokens: int | None
+    cache_write_long_tokens: int | None
+    output_tokens: int | None
+    selected: bool
+    """It is in the view; the turns around it are read to tell of it."""
+
+
+@dataclass(slots=True)
+class Reset:
+    """Money in nano-dollars. Unknown is None."""
+
+    turn_id: str
+    """The first turn after it."""
+    session_key: str
+    session: str | None
+    started_at: int
+    word: str | None
+    """Why, where that is recorded."""
+    before: int | None
+    after: int
+    not_read: int
+    """Tokens of the first turn after it that were not in the cache."""
+    requests: int
+    """Requests that made the summary, as far as they are rows."""
+    paid: Decimal | None
+    saves: Decimal | None
+    """By each turn after it."""
+    selected: bool = True
+    turns: int = 1
+    """After it, until the next reset or the last turn that is known."""
+    followed: bool = False
+    """By another reset."""
+
+    @property
+    def never(self) -> bool:
+        """It saves nothing, however long the conversation goes on."""
+        return self.saves is not None and self.saves <= 0
+
+    @property
+    def breaks_even(self) -> int | None:
+        """The turn with which it has paid for itself, 1 being the first after it; None if never,
+        or not known."""
+        if self.paid is None or self.saves is None or self.saves <= 0:
+            return None
+        return max(1, int((self.paid / self.saves).to_integral_value(ROUND_CEILING)))
+
+    @property
+    def net(self) -> Decimal | None:
+        """What it has saved so far beyond what it cost; below zero where it cost more."""
+        if self.paid is None or self.saves is None:
+            return None
+        return self.saves * self.turns - self.paid
+
+    @property
+    def reached(self) -> bool | None:
+        """Whether it has paid for itself."""
+        return None if self.net is None else self.net >= 0
+
+    @property
+    def too_soon(self) -> bool:
+        """Another one came before it had paid for itself, and it would have."""
+        return self.followed and self.breaks_even is not None and self.reached is False
+
+
+def resets(rows: Iterable[Passing]) -> Iterator[Reset]:
+    """The resets that rewrote a history, each when its last turn is known. ``rows`` are the turns
+    of sessions, one session after the other, in order of time."""
+    key: str | None = None
+    last: Passing | None = None
+    current: Reset | None = None
+    requests: list[Passing] = []
+    rewritten = False
+    for row in rows:
+        if row.session_key != key:
+            if current is not None:
+                yield current
+            key, last, current, requests, rewritten = row.session_key, None, None, [], False
+        if row.status not in _ANSWERED:
+            continue
+        if row.kind == Kind.COMPACTION:
+            requests.append(row)
+            continue
+        if row.kind != Kind.GENERATION:
+            continue
+        rewritten = rewritten or bool(requests) or rewrites(row.epoch_reset_reason)
+        rewritten = rewritten or row.cache_verdict == Verdict.HISTORY_REWRITE
+        if not _counted(row):
+            if current is not None and not rewritten:
+                current.turns += 1
+            continue
+        if rewritten:
+            if current is not None:
+                current.followed = True
+                yield current
+            current = _reset(last, row, requests)
+            requests, rewritten = [], False
+        elif current is not None:
+            current.turns += 1
+        last = row
+    if current is not None:
+        yield current
+
+
+def _counted(row: Passing) -> bool:
+    return (
+        row.usage_state == UsageState.REPORTED
+        and row.cached_tokens is not None
+        and row.input_tokens is not None
+        and row.input_tokens >= MINIMUM
+    )
+
+
+def _reset(last: Passing | None, row: Passing, requests: list[Passing]) -> Reset:
+    assert row.input_tokens is not None
+    assert row.cached_tokens is not None
+    before = None if last is None else last.input_tokens
+    missing = row.input_tokens - row.cached_tokens
+    return Reset(
+        turn_id=row.turn_id,
+        session_key=row.session_key,
+        session=row.session,
+        started_at=row.started_at,
+        word=row.epoch_reset_reason,
+        before=before,
+        after=row.input_tokens,
+        not_read=missing,
+        requests=len(requests),
+        paid=_paid(row, missing, requests),
+        saves=None if before is None else _saves(row, before),
+        selected=row.selected,
+    )
+
+
+def _paid(row: Passing, missing: int, requests: list[Passing]) -> Decimal | None:
+    rates = _rates(row, row.input_tokens or 0)
+    if rates is None:
+        return None
+    paid = not_read(rates, missing, row.cache_write_tokens or 0, row.cache_write_long_tokens or 0)
+    for one in requests:
+        found = prices.price(one.model, one.upstream, one.service_tier, one.started_at, one)
+        if paid is None or isinstance(found, prices.Unpriced):
+            return None
+        paid += found.usd
+    return paid
+
+
+def _saves(row: Passing, before: int) -> Decimal | None:
+    """Both at the prices of their own length: long inputs may cost more a token."""
+    assert row.input_tokens is not None
+    read = [_read(row, tokens) for tokens in (before, row.input_tokens)]
+    return None if read[0] is None or read[1] is None else read[0] - read[1]
+
+
+def _read(row: Passing, tokens: int) -> Decimal | None:
+    rates = _rates(row, tokens)
+    price = None if rates is None else rates.input if rates.cached is None else rates.cached
+    return None if price is None else price * tokens
+
+
+def _rates(row: Passing, tokens: int) -> prices.Rates | None:
+    return prices.rates(row.model, row.upstream, row.service_tier, row.started_at, tokens)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two resets of one session, the first of which had not paid for itself."""
+
+    first: Reset
+    second: Reset
+
+    @property
+    def saved(self) -> Decimal:
+        """What the second alone would have saved."""
+        assert self.first.net is not None
+        return -self.first.net
+
+
+@dataclass(slots=True)
+class Resets:
+    """Adds up resets of a view; keeps no more of them than are listed."""
+
+    number: int = 0
+    priced: int = 0
+    """Of which both is known, what they cost and what they save."""
+    reached: int = 0
+    not_reached: int = 0
+    """Not yet, or not before the next one."""
+    never: int = 0
+    """That save nothing."""
+    paid: Decimal = Decimal(0)
+    saved: Decimal = Decimal(0)
+    pairs: int = 0
+    batched: Decimal = Decimal(0)
+    """What batching each pair would have saved."""
+    _listed: list[tuple[Decimal, int, str, Reset]] = field(default_factory=list)
+    _pairs: list[tuple[Decimal, str, Pair]] = field(default_factory=list)
+    _last: Reset | None = None
+
+    @classmethod
+    def of(cls, found: Iterable[Reset]) -> Resets:
+        """``found`` as ``resets`` gives them: those of a session in their order."""
+        made = cls()
+        for one in found:
+            made._add(one)
+        return made
+
+    def _add(self, one: Reset) -> None:
+        last, self._last = self._last, one
+        if one.selected:
+            self._count(one)
+        if last is None or last.session_key != one.session_key or not last.too_soon:
+            return
+        if last.selected and one.selected:
+            pair = Pair(last, one)
+            self.pairs += 1
+            self.batched += pair.saved
+            _keep(self._pairs, (pair.saved, last.turn_id, pair))
+
+    def _count(self, one: Reset) -> None:
+        self.number += 1
+        net = one.net
+        _keep(
+            self._listed,
+            (Decimal("-Inf") if net is None else -net, one.started_at, one.turn_id, one),
+        )
+        if net is None or one.paid is None:
+            return
+        self.priced += 1
+        self.paid += one.paid
+        self.saved += net + one.paid
+        self.never += one.never
+        if not one.never:
+            self.reached += bool(one.reached)
+            self.not_reached += not one.reached
+
+    @property
+    def listed(self) -> list[Reset]:
+        """Those that cost most beyond what they saved; the ones without a price last."""
+        return [one[-1] for one in sorted(self._listed, key=lambda one: one[:-1], reverse=True)]
+
+    @property
+    def to_batch(self) -> list[Pair]:
+        """The pairs whose batching would have saved most."""
+        return [one[-1] for one in sorted(self._pairs, key=lambda one: one[:-1], reverse=True)]
+
+
+def _keep(heap: list[Any], item: tuple[Any, ...]) -> None:
+    heapq.heappush(heap, item)
+    if len(heap) > LISTED:
+        heapq.heappop(heap)
+
+
+def advice(found: Resets) -> str | None:
+    """What to do about resets, in a sentence; None where there is nothing to do."""
+    if not found.pairs:
+        return None
+    what = "1 reset" if found.pairs == 1 else f"{found.pairs:,} resets"
+    return (
+        f"{what} came before the one before had paid for itself: one at that time instead of two "
+        f"would have saved about ${usd(found.batched):,.2f}."
+    )

@@ -1,0 +1,132 @@
+"""What turns lost that need not have been lost: tokens, money and time.
+
+- *Tokens*: ``missed_tokens``, what could have been read again and was not.
+- *Money*: what these cost beyond what reading them would have. They were paid as writes as far as
+  the turn wrote that much, else as input. A turn without a price has none; its cost is not 0.
+- *Time*: the wait for the first token beyond the median of the session's warm turns. A turn has
+  none where it had no first token, or its session too few warm turns (``app.analysis.warm``).
+
+Both are estimates. Sums stand beside the number of turns that they are of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import NamedTuple
+
+from app.analysis import prices
+from app.analysis.prices import Rates
+from app.analysis.warm import Warm
+from app.ledger.rows import TurnRow
+
+_NANO = 9
+
+
+class Delay(NamedTuple):
+    """Milliseconds; less than zero where it was faster than the median."""
+
+    expected: int
+    low: int
+    high: int
+
+
+class Loss(NamedTuple):
+    missed: int | None
+    cost: Decimal | None
+    """Nano-dollars."""
+    delay: Delay | None
+
+
+def loss_of(row: TurnRow, warm: Warm | None) -> Loss:
+    """``warm`` is of the row's session."""
+    delay = None
+    if warm is not None and row.ttft_ms is not None:
+        delay = Delay(*(round(row.ttft_ms - at) for at in (warm.median, warm.high, warm.low)))
+    return Loss(row.missed_tokens, _cost(row), delay)
+
+
+def _cost(row: TurnRow) -> Decimal | None:
+    if row.missed_tokens is None or row.input_tokens is None:
+        return None
+    found = prices.rates(
+        row.model, row.upstream, row.service_tier, row.started_at, row.input_tokens
+    )
+    if found is None:
+        return None
+    return not_read(
+        found, row.missed_tokens, row.cache_write_tokens or 0, row.cache_write_long_tokens or 0
+    )
+
+
+def not_read(rates: Rates, tokens: int, written: int, long: int) -> Decimal | None:
+    """Nano-dollars that tokens cost beyond their price when read, of a turn that wrote so many, of
+    them ``long`` for the longer time; None where the list lacks what is needed.
+
+    Those that were written, and among them the long ones, are counted first.
+    """
+    plain = rates.input
+    if plain is None:
+        return None
+    read = plain if rates.cached is None else rates.cached
+    write = plain if rates.write is None else rates.write
+    write_long = write if rates.write_long is None else rates.write_long
+    if long and rates.write is not None and rates.write_long is None:
+        return None
+    long = min(tokens, long)
+    written = min(tokens, written) - long
+    paid = plain * (tokens - written - long) + write * written + write_long * long
+    return paid - read * tokens
+
+
+def usd(nano: Decimal | None) -> Decimal | None:
+    """Dollars of nano-dollars, to the nano-dollar."""
+    return None if nano is None else Decimal(round(nano)).scaleb(-_NANO)
+
+
+@dataclass(slots=True)
+class Waste:
+    """A sum of losses. Whatever order they are added in, it is the same."""
+
+    turns: int = 0
+    counted: int = 0
+    """Turns whose missed tokens are known."""
+    tokens: int = 0
+    priced: int = 0
+    nano: Decimal = Decimal(0)
+    timed: int = 0
+    ms: int = 0
+    ms_low: int = 0
+    ms_high: int = 0
+
+    def add(self, loss: Loss) -> None:
+        self.turns += 1
+        if loss.missed is not None:
+            self.counted += 1
+            self.tokens += loss.missed
+        if loss.cost is not None:
+            self.priced += 1
+            self.nano += loss.cost
+        if loss.delay is not None:
+            self.timed += 1
+            self.ms += loss.delay.expected
+            self.ms_low += loss.delay.low
+            self.ms_high += loss.delay.high
+
+    @property
+    def missed(self) -> int | None:
+        return self.tokens if self.counted else None
+
+    @property
+    def cost_usd(self) -> Decimal | None:
+        return usd(self.nano) if self.priced else None
+
+    @property
+    def unpriced(self) -> int:
+        """Turns without a price."""
+        return self.turns - self.priced
+
+    @property
+    def delay(self) -> Delay | None:
+        """The ends of the interval are sums of ends: of several sessions it is rather too wide."""
+        return Delay(self.ms, self.ms_low, self.ms_high) if self.timed else None

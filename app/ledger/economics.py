@@ -1,0 +1,116 @@
+"""The rows that money and time are told from: turns that lost something, the warm turns of their
+sessions, and the turns of sessions whose history was rewritten.
+
+All of them come one by one, as the database reads them; nobody holds more than one session's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, Select, and_, false, func, or_, select
+
+from app.ledger.conditions import generation, where
+from app.ledger.filters import Filter
+from app.ledger.models import turns
+from app.ledger.rows import COLUMNS, TurnRow
+from engine.model import Kind, Mode
+
+c = turns.c
+_CHUNK = 500
+_INCREMENTAL = (Mode.WS_INCREMENTAL.value, Mode.HTTP_INCREMENTAL.value)
+_PASSING = (
+    "turn_id", "session_key", "session", "started_at", "kind", "status", "model", "upstream",
+    "service_tier", "epoch_reset_reason", "cache_verdict", "usage_state", "input_tokens",
+    "cached_tokens", "cache_write_tokens", "cache_write_long_tokens", "output_tokens",
+)  # fmt: skip
+
+
+def lost(
+    connection: Connection, view: Filter, verdicts: Collection[str], reasons: Collection[str]
+) -> Iterator[tuple[TurnRow, int | None]]:
+    """The generation turns of a view with one of these verdicts or reasons (also as
+    ``shadow_reason``), in the order of their writing.
+
+    With each the milliseconds since the turn before it in its session ended, by when they began;
+    None where it is the first.
+    """
+    before = turns.alias()
+    ended = (
+        select(before.c.ended_at)
+        .where(
+            before.c.session_key == c.session_key,
+            before.c.started_at < c.started_at,
+            before.c.kind == Kind.GENERATION.value,
+        )
+        .order_by(before.c.started_at.desc(), before.c.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = (
+        select(*(c[name] for name in COLUMNS), ended)
+        .where(where(view), generation, _is_lost(verdicts, reasons))
+        .order_by(c.id)
+    )
+    for *values, at in _read(connection, query):
+        row = TurnRow.of(values)
+        yield row, None if at is None else max(0, row.started_at - at)
+
+
+def warm(
+    connection: Connection, view: Filter, losses: Collection[str]
+) -> Iterator[tuple[str, list[float]]]:
+    """Of each session that has turns with these verdicts in a view: the times to first token of its
+    warm turns in the window, whatever else the view asks for, the shortest first.
+
+    Warm is what read all that it could (``hit``), or was continued and is no loss.
+    """
+    window = Filter(view.start, view.end, view.tz, view.by)
+    sessions = select(c.session_key).where(where(view), c.cache_verdict.in_(losses))
+    is_warm = or_(
+        c.cache_verdict == "hit",
+        and_(c.mode.in_(_INCREMENTAL), func.coalesce(c.cache_verdict, "").not_in(losses)),
+    )
+    query = (
+        select(c.session_key, c.ttft_ms)
+        .where(where(window), generation, is_warm)
+        .where(c.ttft_ms.is_not(None), c.session_key.in_(sessions))
+        .order_by(c.session_key, c.ttft_ms)
+    )
+    for key, found in groupby(_read(connection, query), itemgetter(0)):
+        yield key, [time for _, time in found]
+
+
+def passing(
+    connection: Connection, view: Filter, verdict: str, no_rewrites: Collection[str]
+) -> Iterator[Any]:
+    """The turns in the window of each session that has a rewritten history in a view: session by
+    session, in order of time. ``selected`` says whether the view has it."""
+    window = Filter(view.start, view.end, view.tz, view.by)
+    rewritten = or_(
+        c.kind == Kind.COMPACTION.value,
+        c.cache_verdict == verdict,
+        and_(c.epoch_reset_reason.is_not(None), c.epoch_reset_reason.not_in(no_rewrites)),
+    )
+    sessions = select(c.session_key).where(where(view), rewritten)
+    query = (
+        select(
+            *(c[name] for name in _PASSING), func.coalesce(where(view), false()).label("selected")
+        )
+        .where(where(window), c.session_key.in_(sessions))
+        .order_by(c.session_key, c.started_at, c.id)
+    )
+    return _read(connection, query)
+
+
+def _is_lost(verdicts: Collection[str], reasons: Collection[str]) -> Any:
+    return or_(c.cache_verdict.in_(verdicts), c.reason.in_(reasons), c.shadow_reason.in_(reasons))
+
+
+def _read(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    options = {"stream_results": True, "max_row_buffer": _CHUNK}
+    with connection.execute(query, execution_options=options) as result:
+        yield from result

@@ -1,0 +1,92 @@
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import Engine
+
+from app.analysis.lookup import COMPARED
+from app.analysis.verdicts import LOSSES, NO_REWRITE
+from app.ledger import economics
+from app.ledger.database import reading
+from app.ledger.filters import Filter
+from app.ledger.writer import write_rows
+from tests.support.ledger import everything
+from tests.support.reported import judged
+from tests.support.rows import START_MS, make_row
+
+
+def lost(engine: Engine, view: Filter) -> list[tuple[str, int | None]]:
+    with reading(engine) as connection:
+        found = economics.lost(connection, view, LOSSES, COMPARED)
+        return [(row.turn_id, gap) for row, gap in found]
+
+
+def warm(engine: Engine, view: Filter) -> dict[str, list[float]]:
+    with reading(engine) as connection:
+        return dict(economics.warm(connection, view, LOSSES))
+
+
+def passing(engine: Engine, view: Filter) -> list[tuple[str, bool]]:
+    with reading(engine) as connection:
+        found = economics.passing(connection, view, "history_rewrite", NO_REWRITE)
+        return [(row.turn_id, row.selected) for row in found]
+
+
+def turn(name: str, at: int, verdict: str = "hit", **changes: Any) -> Any:
+    """A turn of one second that begins ``at`` so many seconds."""
+    began = START_MS + at * 1_000
+    times = {"started_at": began, "ended_at": began + 1_000}
+    return judged(verdict, "proven", 0, 9, turn_id=name, **(times | changes))
+
+
+def test_lost_are_losses_and_breaks_with_the_pause_before_them(engine: Engine):
+    write_rows(engine, [
+        turn("first", 0, "idle"), turn("hit", 9), turn("loss", 20, "persistent"),
+        turn("break", 21, reason="prefix_mismatch", mode="ws_full"),
+        turn("seen", 90, reason="continuation_off", shadow_reason="non_input_fields_changed"),
+        turn("other", 40, "idle", session="b"), turn("failed", 95, "idle", status="failed"),
+        turn("compaction", 93, None, kind="compaction"), turn("late", 99, "idle"),
+    ])  # fmt: skip
+    assert [
+        ("first", None), ("loss", 10_000), ("break", 0), ("seen", 68_000), ("other", None),
+        ("late", 3_000),
+    ] == lost(engine, everything())  # fmt: skip
+    narrow = everything().narrow("verdict", "persistent")
+    assert [("loss", 10_000)] == lost(engine, narrow)
+
+
+def test_warm_are_the_turns_of_the_window_in_sessions_that_lost_something(engine: Engine):
+    full = {"mode": "ws_full"}
+    write_rows(engine, [
+        turn("a", 0, "idle", ttft_ms=1.0), turn("b", 1, ttft_ms=30.0, **full),
+        turn("c", 2, "shortfall", ttft_ms=20.0), turn("d", 3, None, ttft_ms=10.0),
+        turn("cold", 4, "cold_start", ttft_ms=2.0, **full), turn("no", 5, ttft_ms=None),
+        turn("failed", 6, status="failed", ttft_ms=3.0), turn("e", 7, session="b", ttft_ms=4.0),
+    ])  # fmt: skip
+    assert {"key-session-a": [10.0, 20.0, 30.0]} == warm(engine, everything())
+    # What a view is about is not what its turns are measured by.
+    assert {"key-session-a": [10.0, 20.0, 30.0]} == warm(
+        engine, everything().narrow("verdict", "idle")
+    )
+    assert {} == warm(engine, everything().narrow("verdict", "hit"))
+
+
+def test_sessions_with_a_rewritten_history_pass_whole_and_in_their_order(engine: Engine):
+    write_rows(engine, [
+        turn("a2", 2, None, kind="compaction"), turn("a3", 3), turn("a1", 1),
+        turn("b2", 5, "history_rewrite", session="b"), turn("b1", 4, session="b"),
+        turn("c1", 6, session="c", epoch_reset_reason="summarize"),
+        turn("d1", 7, session="d", epoch_reset_reason="turn_count"), turn("e1", 8, session="e"),
+    ])  # fmt: skip
+    assert [(name, True) for name in ("b1", "b2", "c1", "a1", "a2", "a3")] == passing(
+        engine, everything()
+    )
+    assert [("b1", False), ("b2", True)] == passing(
+        engine, everything().narrow("verdict", "history_rewrite")
+    )
+    # What is unknown to a condition is not selected.
+    write_rows(
+        engine, [make_row(turn_id="b3", session="b", model=None, started_at=START_MS + 9_000)]
+    )
+    some = everything().narrow("session", "b").narrow("model", "gpt-5.6-sol")
+    assert [("b1", True), ("b2", True), ("b3", False)] == passing(engine, some)
