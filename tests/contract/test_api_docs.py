@@ -54,6 +54,8 @@ def missing(shown, real, path=""):
         ("`GET /api/requests`", "/api/requests"),
         ("`GET /api/dimensions`", "/api/dimensions"),
         ("`GET /api/witnesses`", "/api/witnesses"),
+        ("`GET /api/causes`", "/api/causes"),
+        ("`GET /api/resets`", "/api/resets"),
         ("`GET /api/charts`", "/api/charts"),
         ("`GET /api/charts/{slug}`", "/api/charts/modes"),
         ("`GET /api/settings`", "/api/settings"),

@@ -4,8 +4,11 @@ import importlib
 import re
 from pathlib import Path
 
+from app.analysis.compaction import LISTED
+from app.analysis.remedies import Policy
 from app.analysis.verdict_words import GRADES, HELD, WORDS
 from app.analysis.verdicts import LOSSES, SLACK
+from app.analysis.warm import AT_LEAST
 from app.reporting.gate import EXIT
 from app.reporting.gather import WORST
 from tests.support.markdown import section, table
@@ -49,3 +52,16 @@ def test_the_numbers_and_options_of_the_text_are_those_of_the_code():
     assert [str(code) for code in EXIT.values()] == [row[0] for row in table(text)]
     assert 10 == WORST
     assert "ten worst sessions" in FILE.read_text("utf-8")
+
+
+def test_every_remedy_and_the_bounds_of_estimates_are_documented():
+    rows = table(section("verdicts.md", "What a remedy would have saved"))
+    policies = [policy for policy in Policy if policy != Policy.NONE]
+    assert [f"`{policy}`" for policy in policies] == [row[0] for row in rows]
+    assert f"fewer than {AT_LEAST} warm turns" in section("verdicts.md", "What a miss costs")
+    api = section("api.md", "`GET /api/causes`")
+    assert all(f"`{policy}`" in api for policy in policies)
+    assert 50 == LISTED
+    assert "fifty resets" in section("api.md", "`GET /api/resets`")
+    assert all(f"`{word}`" in section("verdicts.md", "What a condensed history saves")
+               for word in ("turn_count", "connection_age", "manual"))  # fmt: skip

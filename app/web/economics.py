@@ -1,0 +1,75 @@
+"""What misses and resets cost, and what would have saved it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+
+from app.analysis import compaction, prices
+from app.analysis.compaction import Resets
+from app.analysis.economics import (
+    Losses,
+    cause_as_dict,
+    remedies_as_dict,
+    resets_as_dict,
+    told,
+    waste_as_dict,
+)
+from app.analysis.lookup import COMPARED
+from app.analysis.verdict_words import WORDS
+from app.analysis.verdicts import LOSSES, NO_REWRITE, Verdict
+from app.ledger import economics as rows
+from app.ledger import verdict_sums
+from app.ledger.database import reading
+from app.web.answers import JsonAnswer
+from app.web.api import parameters
+from app.web.web import Web
+
+
+def router(web: Web) -> APIRouter:
+    api = APIRouter(prefix="/api", tags=["api"])
+
+    @api.get("/causes", openapi_extra=parameters())
+    def causes(request: Request) -> JsonAnswer:
+        """What misses cost by cause, and what would have saved it. An estimate."""
+        view = web.view(request)
+        found = Losses()
+        with reading(web.ledger) as connection:
+            sums = verdict_sums.sums(connection, view)
+            warm = rows.warm(connection, view, LOSSES)
+            for lost in told(warm, rows.lost(connection, view, LOSSES, COMPARED)):
+                found.add(*lost)
+        benign: dict[str | None, int] = {}
+        for one in sums:
+            if one.verdict not in LOSSES:
+                benign[one.verdict] = benign.get(one.verdict, 0) + one.turns
+        unjudged = benign.pop(None, 0)
+        return JsonAnswer(
+            web.frame(view)
+            | {
+                "price_list": prices.LIST,
+                "total": waste_as_dict(found.total),
+                "causes": [cause_as_dict(*one) for one in found.causes()],
+                "benign": [
+                    {
+                        "verdict": verdict,
+                        "title": WORDS[verdict].title if verdict in WORDS else verdict,
+                        "turns": turns,
+                    }
+                    for verdict, turns in benign.items()
+                    if verdict is not None
+                ],
+                "turns_not_judged": unjudged,
+            }
+            | remedies_as_dict(found.remedies)
+        )
+
+    @api.get("/resets", openapi_extra=parameters())
+    def of_resets(request: Request) -> JsonAnswer:
+        """What condensing a history cost and saved. An estimate."""
+        view = web.view(request)
+        with reading(web.ledger) as connection:
+            passing = rows.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
+            found = Resets.of(compaction.resets(passing))
+        return JsonAnswer(web.frame(view) | {"price_list": prices.LIST} | resets_as_dict(found))
+
+    return api
