@@ -165,7 +165,7 @@ def money_of(name: str, value: Any) -> Decimal:
         raise BadCell(name, "is no decimal number") from None
     if not amount.is_finite() or not 0 <= amount < 10**9:
         raise BadCell(name, "is below 0 or too great")
-    return amount
+    return round(amount, 9)
 
 
 def flag_of(name: str, value: Any) -> bool:

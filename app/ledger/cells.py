@@ -12,7 +12,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Label, and_, case, func, select
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    Label,
+    Numeric,
+    and_,
+    case,
+    cast,
+    func,
+    literal_column,
+    select,
+    type_coerce,
+)
 
 from app.ledger.conditions import SUCCEEDED, cache_class, where
 from app.ledger.filters import Filter
@@ -34,7 +47,8 @@ class Cell:
     cache: str
     turns: int
     usage_turns: int
-    """Turns whose input and cached tokens are known; all sums but the last two are over them."""
+    """Turns whose input and cached tokens are known; all sums from here to ``cache_write`` are over
+    them."""
     inconsistent: int
     """Those of them whose usage was cut to fit."""
     input: int
@@ -43,6 +57,10 @@ class Cell:
     cache_write: int
     output: int
     reasoning: int
+    priced: int
+    """Turns that have a price."""
+    cost: int
+    """Of these, in nano-dollars."""
 
     @property
     def generation(self) -> bool:
@@ -165,10 +183,35 @@ class TokenTotals:
         )
 
 
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What all turns cost together at list prices, also those that are in no rate."""
+
+    nano_usd: int = 0
+    """Nano-dollars, of the turns that have a price."""
+    priced: int = 0
+    unpriced: int = 0
+    """Turns that came to their end and have no price. Of those that did not, few cost anything."""
+
+    @classmethod
+    def of(cls, cells: Iterable[Cell]) -> Cost:
+        some = list(cells)
+        return cls(
+            nano_usd=sum(cell.cost for cell in some),
+            priced=sum(cell.priced for cell in some),
+            unpriced=sum(cell.turns - cell.priced for cell in some if cell.status in SUCCEEDED),
+        )
+
+
 def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
+has_price = c.cost_usd.is_not(None)
+nano_usd = cast(
+    func.round(type_coerce(c.cost_usd, Numeric()) * literal_column("1000000000")), BigInteger
+)
+"""The cost of a row in nano-dollars; ``rows.nano`` in Python."""
 known_usage = and_(c.input_tokens.is_not(None), c.cached_tokens.is_not(None))
 
 
@@ -195,6 +238,8 @@ _SUMS: tuple[ColumnElement[int], ...] = (
     _sum(c.cache_write_tokens, known_usage),
     func.coalesce(func.sum(c.output_tokens), 0),
     func.coalesce(func.sum(c.reasoning_tokens), 0),
+    func.count().filter(has_price),
+    cast(func.coalesce(func.sum(nano_usd), 0), BigInteger),
 )
 
 

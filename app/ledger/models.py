@@ -41,6 +41,8 @@ NAMES = {
 }
 UNJUDGED = "cache_verdict IS NULL AND kind = 'generation'"
 """Turns that wait for a verdict; in a query word by word as here, else no index is used."""
+UNPRICED = "price_note IS NULL AND cost_usd IS NULL"
+"""Turns that wait for a price; likewise."""
 Words = Text().with_variant(Text(collation="C"), "postgresql")
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up INTEGER keys only
 
@@ -177,6 +179,12 @@ class Turn(Base):
             "session_key",
             sqlite_where=text(UNJUDGED),
             postgresql_where=text(UNJUDGED),
+        ),
+        Index(
+            "ix_turns_unpriced",
+            "id",
+            sqlite_where=text(UNPRICED),
+            postgresql_where=text(UNPRICED),
         ),
         {"sqlite_autoincrement": True},
     )

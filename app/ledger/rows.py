@@ -191,6 +191,11 @@ def iso(ms: int) -> str:
     return moment.isoformat(timespec="milliseconds")[:-6] + "Z"
 
 
+def nano(value: Decimal) -> int:
+    """Dollars to nano-dollars, as sums count them."""
+    return int(value.scaleb(9).to_integral_value())
+
+
 def money(value: Decimal) -> str:
     """A plain decimal number: no exponent, no trailing zeros."""
     text = format(value, "f")

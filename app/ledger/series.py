@@ -67,6 +67,10 @@ class SessionTotals:
     last_at: int
     continuity: Continuity
     tokens: TokenTotals
+    priced: int
+    """Of all rows, those that have a price."""
+    nano_usd: int
+    """What these cost."""
 
 
 def sessions(
@@ -104,6 +108,8 @@ def _totals(found: SessionSums) -> SessionTotals:
             output=figures["output"],
             reasoning=figures["reasoning"],
         ),
+        priced=figures["priced"],
+        nano_usd=figures["cost"],
     )
 
 

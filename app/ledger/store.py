@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from decimal import Decimal
+from typing import NamedTuple, cast
 
 from sqlalchemy import (
     ColumnElement,
@@ -22,13 +23,15 @@ from sqlalchemy import (
     select,
     update,
 )
+from sqlalchemy import text as sql_text
 
 from app.errors import LedgerError
 from app.ledger.inserting import insert_new
-from app.ledger.models import turns
+from app.ledger.models import UNPRICED, turns
 from app.ledger.rollups import apply, lives, session_ends
 from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import Contributions
+from app.ledger.rollups.rebuild import COUNTED
 from app.ledger.rows import COLUMNS, TurnRow
 from engine.model import Kind
 
@@ -45,6 +48,13 @@ AT_ONCE = 500
 Who shares PostgreSQL with others that write changes no more in one transaction: sums are locked in
 the order of their keys within each of these parts only, and two that go on to another part may
 wait for each other in a circle."""
+
+
+class Price(NamedTuple):
+    usd: Decimal | None
+    """None: there is none."""
+    note: str
+    """Where it comes from, or why there is none."""
 
 
 class Verdict(NamedTuple):
@@ -66,6 +76,12 @@ JUDGED_BY = (
     "cache_write_long_tokens", "usage_state", "provider_miss_reason", "shadow_reason",
 )  # fmt: skip
 """All that a verdict depends on, beside the session."""
+PRICED_BY = (
+    "started_at", "source", "upstream", "model", "service_tier", "input_tokens", "cached_tokens",
+    "cache_write_tokens", "cache_write_long_tokens", "output_tokens", "usage_state",
+)  # fmt: skip
+"""All that a price depends on."""
+_PRICING = tuple(dict.fromkeys((*COUNTED, *PRICED_BY)))
 
 
 def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow]:
@@ -82,7 +98,7 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
 def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
     """Give rows other values, by ``turn_id``; returns how many of them there are.
 
-    A verdict that they have and whose ground changes is forgotten.
+    A verdict and a price that they have and whose ground changes are forgotten.
     """
     changed = 0
     for some in _parts(rows):
@@ -146,6 +162,42 @@ def put_verdicts(
         )
 
 
+def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int:
+    """Price the newest rows that wait for it; returns how many these were. None before the rollups
+    count all rows: they count what these cost.
+
+    What ``price`` is given has the columns of ``PRICED_BY``.
+    """
+    state = apply.advance(connection, 0)
+    if state.missing:
+        return 0
+    waits = sql_text(UNPRICED)
+    query = select(c.id).where(waits).order_by(c.id.desc()).limit(AT_ONCE)
+    ids = sorted(connection.execute(query).scalars())
+    if not ids:
+        return 0
+    locked = select(c.id, *(c[name] for name in _PRICING)).where(c.id.in_(ids), waits)
+    found = connection.execute(locked.order_by(c.id).with_for_update()).all()
+    # As far as prices and sums are concerned, they are rows.
+    prices = [price(cast("TurnRow", row)) for row in found]
+    connection.exec_driver_sql(
+        text(connection, "UPDATE turns SET cost_usd = ?, price_note = ? WHERE id = ?"),
+        [
+            (None if one.usd is None else str(one.usd), one.note, row.id)
+            for row, one in zip(found, prices, strict=True)
+        ],
+    )
+    made = Contributions()
+    made.add_prices(
+        (cast("TurnRow", row), one.usd)
+        for row, one in zip(found, prices, strict=True)
+        if one.usd is not None
+    )
+    if made.sessions:
+        apply.add(connection, made, state)
+    return len(ids)
+
+
 def prune_rows(connection: Connection, before: int, *, limit: int) -> int:
     """Delete up to ``limit`` rows that started before an instant; the rollups keep them."""
     old = select(c.id).where(c.started_at < before).order_by(c.started_at).limit(limit)
@@ -171,13 +223,19 @@ def _count(
 
 
 def _with_ground(old: TurnRow, new: TurnRow) -> TurnRow:
-    if _same_ground(old, new) or new.cache_verdict != old.cache_verdict:
-        return new
-    return replace(new, cache_verdict=None, cache_grade=None, missed_tokens=None)
+    if not _same_ground(old, new) and new.cache_verdict == old.cache_verdict:
+        new = replace(new, cache_verdict=None, cache_grade=None, missed_tokens=None)
+    same_price = (new.cost_usd, new.price_note) == (old.cost_usd, old.price_note)
+    if same_price and not _same(PRICED_BY, old, new):
+        new = replace(new, cost_usd=None, price_note=None)
+    return new
 
 
 def _same_ground(old: TurnRow, new: TurnRow) -> bool:
-    names = ("session_key", *JUDGED_BY)
+    return _same(("session_key", *JUDGED_BY), old, new)
+
+
+def _same(names: Iterable[str], old: TurnRow, new: TurnRow) -> bool:
     return all(getattr(old, name) == getattr(new, name) for name in names)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Engine
 
-from app.ledger.cells import Cell, Continuity, TokenTotals
+from app.ledger.cells import Cell, Continuity, Cost, TokenTotals
 from app.ledger.database import reading
 from app.ledger.filters import CACHE_CLASSES, Filter
 from app.ledger.rollups import read, sessions
@@ -28,7 +28,7 @@ class ReasonCount:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """``total``, ``by_kind``, ``by_status`` and ``sessions`` count every row of the view;
+    """``total``, ``by_kind``, ``by_status``, ``sessions`` and ``cost`` count every row of the view;
     everything else counts generation turns (docs/ledger.md, "Rates")."""
 
     total: int
@@ -41,6 +41,7 @@ class Summary:
     reasons: tuple[ReasonCount, ...]
     """Most frequent first."""
     tokens: TokenTotals
+    cost: Cost
     cache_by_wire: Mapping[str, Mapping[str, int]]
     """``incremental`` and ``full``, each by cache class; turns of known mode."""
     ttft: Mapping[str | None, Distribution]
@@ -77,6 +78,7 @@ def summarize(engine: Engine, view: Filter) -> Summary:
         modes=_modes(cells),
         reasons=_reasons(cells),
         tokens=TokenTotals.of(cells),
+        cost=Cost.of(cells),
         cache_by_wire=_cache_by_wire(cells),
         ttft=ttft,
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from hypothesis import strategies as st
@@ -50,6 +51,7 @@ rows = st.fixed_dictionaries(
         "cache_write_tokens": counts,
         "output_tokens": counts,
         "reasoning_tokens": counts,
+        "cost_usd": st.none() | st.integers(0, 3 * 10**9).map(lambda nano: Decimal(nano) / 10**9),
         "ttft_ms": st.none() | st.floats(0, 1e6, allow_nan=False),
         "usage_state": st.sampled_from([state.value for state in UsageState]),
     }

@@ -7,14 +7,15 @@ import threading
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any, Self
 
 from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select
 
 from app.ledger import series, store
-from app.ledger.cells import Cell, Continuity, TokenTotals
-from app.ledger.conditions import matcher
+from app.ledger.cells import Cell, Continuity, Cost, TokenTotals
+from app.ledger.conditions import SUCCEEDED, matcher
 from app.ledger.database import WRITES, open_engine
 from app.ledger.filters import Filter
 from app.ledger.models import turns
@@ -138,6 +139,11 @@ def expected_whole(known: Iterable[TurnRow], view: Filter) -> dict[str, Any]:
         "count": len(names),
         "continuity": Continuity.of(_cells(some)),
         "tokens": TokenTotals.of(_cells(some)),
+        "cost": Cost(
+            nano_usd=_cost(some),
+            priced=sum(row.cost_usd is not None for row in some),
+            unpriced=sum(row.cost_usd is None and row.status in SUCCEEDED for row in some),
+        ),
         "ttft": _ttft(some),
         "sessions": ordered,
         "first sessions": ordered[:2],
@@ -154,6 +160,7 @@ def found_whole(engine: Engine, view: Filter) -> dict[str, Any]:
         "count": whole.sessions,
         "continuity": whole.continuity,
         "tokens": whole.tokens,
+        "cost": whole.cost,
         "ttft": whole.ttft,
         "sessions": series.sessions(engine, view),
         "first sessions": series.sessions(engine, view, limit=2),
@@ -172,7 +179,13 @@ def _session(key: str, some: list[TurnRow]) -> series.SessionTotals:
         last_at=max(row.started_at for row in some),
         continuity=Continuity.of(_cells(some)),
         tokens=TokenTotals.of(_cells(some)),
+        priced=sum(row.cost_usd is not None for row in some),
+        nano_usd=_cost(some),
     )
+
+
+def _cost(some: Iterable[TurnRow]) -> int:
+    return sum(int(row.cost_usd * 10**9) for row in some if row.cost_usd is not None)
 
 
 def _selected(known: Iterable[TurnRow], view: Filter) -> list[TurnRow]:
@@ -240,7 +253,9 @@ class Model:
         last = {row.turn_id: row for row in self._there(some)}
         with next(self._writing).begin() as connection:
             store.update_rows(connection, list(last.values()))
-        self.rows.update({name: row for name, row in last.items() if name in self.rows})
+        self.rows.update(
+            {name: self._forgotten(row) for name, row in last.items() if name in self.rows}
+        )
 
     def merge(self, some: list[TurnRow]) -> None:
         """The first turn that there is takes over what became of the second one."""
@@ -252,7 +267,7 @@ class Model:
         with next(self._writing).begin() as connection:
             assert store.update_rows(connection, [first]) <= 1
             store.delete_rows(connection, turns.c.turn_id == gone)
-        self.rows[first.turn_id] = first
+        self.rows[first.turn_id] = self._forgotten(first)
         self.rows.pop(gone, None)
 
     def delete(self, some: list[TurnRow]) -> None:
@@ -278,6 +293,28 @@ class Model:
         with next(self._writing).begin() as connection:
             store.delete_rows(connection, turns.c.import_id == number)
         self.rows = {name: row for name, row in self.rows.items() if row.import_id != number}
+
+    def price(self, _some: list[TurnRow]) -> None:
+        """All that have none: a nano-dollar for each token of their input."""
+
+        def price(row: TurnRow) -> store.Price:
+            given = row.input_tokens
+            return store.Price(None if given is None else Decimal(given) / 10**9, "list_price")
+
+        with next(self._writing).begin() as connection:
+            store.put_prices(connection, price)
+        for name, row in self.rows.items():
+            if (row.cost_usd, row.price_note) == (None, None) and name not in self.gone:
+                usd, note = price(row)
+                self.rows[name] = replace(row, cost_usd=usd, price_note=note)
+
+    def _forgotten(self, row: TurnRow) -> TurnRow:
+        """A row with new values: the price that it had is that of other tokens, say."""
+        old = self.rows[row.turn_id]
+        same = (row.cost_usd, row.price_note) == (old.cost_usd, old.price_note)
+        if not same or all(getattr(row, n) == getattr(old, n) for n in store.PRICED_BY):
+            return row
+        return replace(row, cost_usd=None, price_note=None)
 
     def rebuild(self, _some: list[TurnRow]) -> None:
         rebuild(next(self._writing))

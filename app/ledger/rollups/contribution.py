@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Sequence
+from decimal import Decimal
 from functools import lru_cache
 from operator import add, sub
 from typing import Any, NamedTuple
@@ -16,7 +17,7 @@ from typing import Any, NamedTuple
 from app.ledger.cells import Cell, Continuity
 from app.ledger.conditions import cache_class_of
 from app.ledger.rollups.distribution import bucket_of
-from app.ledger.rows import TurnRow
+from app.ledger.rows import TurnRow, nano
 from engine.model import Kind, UsageState
 
 MINUTE = 60_000
@@ -88,12 +89,17 @@ SUMS = (
     "cache_write",
     "output",
     "reasoning",
+    "priced",
+    "cost",
 )
 """As the fields of ``Cell`` of these names."""
+_COSTS = 2
+"""The last of them, which count turns of any kind and end in sessions, too."""
 COUNTS = ("generation", "known", "incremental", "eligible", "breaks", "mismatches")
 """As the fields of ``Continuity`` of these names."""
 SESSION_SUMS = ("turns", *COUNTS, *SUMS[1:])
-"""``turns`` are all rows; the rest is of generations that came to their end."""
+"""``turns``, ``priced`` and ``cost`` are of all rows; the rest is of generations that came to their
+end."""
 
 CellAt = tuple[int, Key]
 SessionAt = tuple[int, str, Key]
@@ -167,9 +173,21 @@ class Contributions:
                 amounts = (1, *facts.counts, *sums[1:])
                 self.sessions[at] = tuple(map(plus, known, amounts))
             else:
-                self.sessions[at] = (known[0] + sign, *known[1:])
+                self.sessions[at] = tuple(map(plus, known, (1, *_NO_RATE, *sums[-_COSTS:])))
             if sign > 0:
                 self._widen(at, started_at, row.session)
+
+    def add_prices(self, rows: Iterable[tuple[TurnRow, Decimal]]) -> None:
+        """Add what rows cost that had no price before, and are counted otherwise."""
+        self._both = None
+        for row, usd in rows:
+            key, costs = key_of(row), (1, nano(usd))
+            cell = (start_of(FIVE, row.started_at), key)
+            sums = (*_NONE[:-_COSTS], *costs)
+            self._cells[cell] = tuple(map(add, self._cells.get(cell, _NONE), sums))
+            at = (start_of(QUARTER, row.started_at), row.session_key, facts_of(key).session)
+            amounts = (0, *_NO_RATE, *costs)
+            self.sessions[at] = tuple(map(add, self.sessions.get(at, _NO_SESSION), amounts))
 
     def _add_times(self, row: TurnRow, at: CellAt, sign: int) -> None:
         ttft, duration = row.ttft_ms, row.duration_ms
@@ -198,6 +216,7 @@ class Contributions:
 
 _NONE = (0,) * len(SUMS)
 _NO_SESSION = (0,) * len(SESSION_SUMS)
+_NO_RATE = (0,) * (len(SESSION_SUMS) - 1 - _COSTS)
 
 
 def add_counts(whole: tuple[Counts, Counts], part: tuple[Counts, Counts]) -> None:
@@ -230,7 +249,7 @@ def key_of(row: TurnRow) -> Key:
 
 @lru_cache(maxsize=10_000)
 def facts_of(key: Key) -> Facts:
-    one = Cell(key.kind, key.status, key.mode, key.reason, key.eligible, key.cache, 1, *(0,) * 8)
+    one = Cell(key.kind, key.status, key.mode, key.reason, key.eligible, key.cache, 1, *_NONE[1:])
     counts = Continuity.of([one])
     return Facts(
         id=_digest(key),
@@ -255,8 +274,10 @@ def sums_of(row: TurnRow) -> tuple[int, ...]:
     """``SUMS`` of one row. What depends on the usage counts only where it is known."""
     given, cached = row.input_tokens, row.cached_tokens
     output, reasoning = row.output_tokens or 0, row.reasoning_tokens or 0
+    cost = row.cost_usd
+    costs = (0, 0) if cost is None else (1, nano(cost))
     if given is None or cached is None:
-        return (1, 0, 0, 0, 0, 0, 0, output, reasoning)
+        return (1, 0, 0, 0, 0, 0, 0, output, reasoning, *costs)
     written = row.cache_write_tokens
     return (
         1,
@@ -268,4 +289,5 @@ def sums_of(row: TurnRow) -> tuple[int, ...]:
         written or 0,
         output,
         reasoning,
+        *costs,
     )

@@ -47,6 +47,7 @@ COUNTED = (
     "usage_state",
     "ttft_ms",
     "duration_ms",
+    "cost_usd",
 )
 """The columns that contributions are made from."""
 _TABLES = (

@@ -6,7 +6,7 @@ Cells and times are kept twice: in ``detail`` 1 by everything that a filter may 
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Index, LargeBinary, Table
+from sqlalchemy import BigInteger, Index, LargeBinary, Table, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.ledger.models import Base
@@ -20,6 +20,11 @@ def _sum() -> Mapped[int]:
     return mapped_column(BigInteger())
 
 
+def _sum_since() -> Mapped[int]:
+    """One that came when there were rows already, to none of which it applied."""
+    return mapped_column(BigInteger(), server_default=text("0"))
+
+
 class TokenSums:
     """What stands in cells and in sessions."""
 
@@ -31,6 +36,9 @@ class TokenSums:
     cache_write: Mapped[int] = _sum()
     output: Mapped[int] = _sum()
     reasoning: Mapped[int] = _sum()
+    priced: Mapped[int] = _sum_since()
+    cost: Mapped[int] = _sum_since()
+    """Nano-dollars."""
 
 
 class RollupKey(Base):

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, func, literal
 
-from app.ledger.cells import INCREMENTAL, known_usage
+from app.ledger.cells import INCREMENTAL, has_price, known_usage, nano_usd
 from app.ledger.conditions import generation
 from app.ledger.models import turns
 from app.ledger.rollups.among import listed, sessions_among
@@ -100,6 +100,8 @@ OF_ROW: dict[str, ColumnElement[int]] = {
     "cache_write": _amount(c.cache_write_tokens, _usage),
     "output": _amount(c.output_tokens, generation),
     "reasoning": _amount(c.reasoning_tokens, generation),
+    "priced": _one(has_price),
+    "cost": func.coalesce(nano_usd, 0),
 }
 """What one row adds to ``SESSION_SUMS``; as ``contribution`` says in Python."""
 

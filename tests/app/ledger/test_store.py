@@ -1,5 +1,6 @@
 import traceback
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 from sqlalchemy import Engine, event
@@ -120,7 +121,7 @@ def test_a_verdict_is_forgotten_when_its_ground_changes(writing: Engine):
     _insert(writing, [row])
     bare = dict.fromkeys(VERDICT)
     for changes, kept in (
-        ({"price_note": "none"}, VERDICT),
+        ({"http_status": 200}, VERDICT),
         ({"cached_tokens": 800, "cache_verdict": "idle"}, VERDICT | {"cache_verdict": "idle"}),
         ({"cached_tokens": 700}, bare),
     ):
@@ -128,6 +129,51 @@ def test_a_verdict_is_forgotten_when_its_ground_changes(writing: Engine):
         with writing.begin() as connection:
             store.update_rows(connection, [row])
         assert [replace(row, **kept)] == stored(writing)
+
+
+def test_a_price_is_forgotten_when_its_ground_changes(writing: Engine):
+    row = make_row(cost_usd=Decimal(1), price_note="list_price")
+    _insert(writing, [row])
+    for changes, usd in (
+        ({"http_status": 200}, Decimal(1)),
+        ({"cached_tokens": 700, "cost_usd": Decimal(2)}, Decimal(2)),
+        ({"cached_tokens": 800}, None),
+    ):
+        row = replace(row, **changes)
+        with writing.begin() as connection:
+            store.update_rows(connection, [row])
+        found = stored(writing)
+        assert [(usd, usd and "list_price")] == [(one.cost_usd, one.price_note) for one in found]
+
+
+def test_rows_that_have_no_price_wait_for_one(writing: Engine):
+    rows = [make_row(), make_row(kind="compaction", status="failed"), make_row()]
+    given = make_row(cost_usd=Decimal("0.5"))
+    _insert(writing, [*rows, given])
+    told = []
+
+    def price(row: TurnRow) -> store.Price:
+        told.append(row.input_tokens)
+        return store.Price(Decimal("0.000000001") if len(told) == 1 else None, "a note")
+
+    for waiting in (3, 0):
+        with writing.begin() as connection:
+            assert waiting == store.put_prices(connection, price)
+    assert 3 == len(told)
+    assert [
+        (Decimal("1E-9"), "a note"),
+        (None, "a note"),
+        (None, "a note"),
+        (given.cost_usd, None),
+    ] == [(row.cost_usd, row.price_note) for row in stored(writing)]
+
+
+def test_nothing_is_priced_before_the_rollups_are_complete(writing: Engine):
+    _insert(writing, [make_row()])
+    with writing.begin() as connection:
+        states.put(connection, states.MISSING, 1)
+    with writing.begin() as connection:
+        assert 0 == store.put_prices(connection, lambda _row: store.Price(None, "a note"))
 
 
 def test_what_is_left_of_a_session_waits_for_a_new_verdict(writing: Engine):

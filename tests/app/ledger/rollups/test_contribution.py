@@ -82,7 +82,7 @@ def test_each_level_is_made_of_whole_stretches_of_the_one_before(levels):
 
 
 def test_of_unknown_usage_nothing_is_summed_but_the_turn():
-    assert (1, *(0,) * 8) == contribution.sums_of(unknown_usage())
+    assert (1, *(0,) * 10) == contribution.sums_of(unknown_usage())
 
 
 def test_only_generations_that_ended_are_timed():

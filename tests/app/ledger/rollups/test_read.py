@@ -23,7 +23,7 @@ from tests.support.rollups import (
 
 few = settings(max_examples=20, suppress_health_check=list(HealthCheck), deadline=None)
 some_rows = st.lists(rows(), min_size=4, max_size=12)
-OFTEN = ("delete", "together", "bring", "merge")
+OFTEN = ("delete", "together", "bring", "merge", "price")
 steps = st.builds(
     lambda first, rest: [("insert", first), *rest],
     st.lists(rows(), min_size=8, max_size=20),
