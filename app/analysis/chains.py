@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Generic, TypeVar
 
 from app.analysis.verdicts import Judged, Place, follow, stored
 from app.ledger.rows import TurnRow
@@ -49,12 +50,49 @@ def order_of(row: TurnRow) -> Order:
     )
 
 
+T = TypeVar("T")
+
+
 @dataclass(frozen=True, slots=True)
-class _Ended:
+class _Ended(Generic[T]):
     at: int
-    place: Place
+    known: T
     items: int | None
     tokens: int | None
+
+
+class Before(Generic[T]):
+    """What is known of the row before, for the rows of one session as they come."""
+
+    def __init__(self) -> None:
+        self._answers: OrderedDict[str, T] = OrderedDict()
+        self._chains: OrderedDict[str, T] = OrderedDict()
+        self._ended: deque[_Ended[T]] = deque(maxlen=ENDED)
+
+    def of(self, row: TurnRow) -> T | None:
+        """None of a row that begins a chain."""
+        if row.previous_response_id is not None and row.previous_response_id in self._answers:
+            return self._answers[row.previous_response_id]
+        if row.chain is not None and row.chain in self._chains:
+            return self._chains[row.chain]
+        logged = row.source.startswith("import") and row.reason is None
+        if logged and row.chain is not None:
+            return None
+        silent = logged and row.mode is None
+        last = next(
+            (one for one in reversed(self._ended) if silent or one.at <= row.started_at), None
+        )
+        if last is None or (row.reason == Reason.NO_BASELINE and not _longer(row, last)):
+            return None
+        return last.known
+
+    def push(self, row: TurnRow, known: T) -> None:
+        """What those that follow the row shall know of it."""
+        if row.response_id is not None:
+            _put(self._answers, row.response_id, known, ANSWERS)
+        if row.chain is not None:
+            _put(self._chains, row.chain, known, CHAINS)
+        self._ended.append(_Ended(row.ended_at, known, row.items_total, row.input_tokens))
 
 
 class Session:
@@ -66,35 +104,14 @@ class Session:
 
     def __init__(self, *, cut: bool = False) -> None:
         self._cut = cut
-        self._answers: OrderedDict[str, Place] = OrderedDict()
-        self._chains: OrderedDict[str, Place] = OrderedDict()
-        self._ended: deque[_Ended] = deque(maxlen=ENDED)
+        self._before: Before[Place] = Before()
 
     def push(self, row: TurnRow) -> dict[str, Judged]:
         """The verdicts that are new or another one with this row, by ``turn_id``."""
-        place, changed = follow(self._before(row), row, start=self._known(row))
-        if row.response_id is not None:
-            _put(self._answers, row.response_id, place, ANSWERS)
-        if row.chain is not None:
-            _put(self._chains, row.chain, place, CHAINS)
-        self._ended.append(_Ended(row.ended_at, place, row.items_total, row.input_tokens))
+        before = self._before.of(row) or Place()
+        place, changed = follow(before, row, start=self._known(row))
+        self._before.push(row, place)
         return changed
-
-    def _before(self, row: TurnRow) -> Place:
-        if row.previous_response_id is not None and row.previous_response_id in self._answers:
-            return self._answers[row.previous_response_id]
-        if row.chain is not None and row.chain in self._chains:
-            return self._chains[row.chain]
-        logged = row.source.startswith("import") and row.reason is None
-        if logged and row.chain is not None:
-            return Place()
-        silent = logged and row.mode is None
-        last = next(
-            (one for one in reversed(self._ended) if silent or one.at <= row.started_at), None
-        )
-        if last is None or (row.reason == Reason.NO_BASELINE and not _longer(row, last)):
-            return Place()
-        return last.place
 
     def _known(self, row: TurnRow) -> Judged | None:
         return stored(row) if self._cut else None
@@ -109,7 +126,7 @@ def judge_session(rows: Iterable[TurnRow]) -> dict[str, Judged]:
     return found
 
 
-def _longer(row: TurnRow, last: _Ended) -> bool:
+def _longer(row: TurnRow, last: _Ended[T]) -> bool:
     """Whether a row is at least as long as another; what cannot be told is taken for no."""
     if row.items_total is not None and last.items is not None:
         return row.items_total >= last.items
@@ -118,8 +135,8 @@ def _longer(row: TurnRow, last: _Ended) -> bool:
     return False
 
 
-def _put(places: OrderedDict[str, Place], name: str, place: Place, most: int) -> None:
-    places[name] = place
-    places.move_to_end(name)
-    if len(places) > most:
-        places.popitem(last=False)
+def _put(names: OrderedDict[str, T], name: str, known: T, most: int) -> None:
+    names[name] = known
+    names.move_to_end(name)
+    if len(names) > most:
+        names.popitem(last=False)

@@ -63,13 +63,7 @@ def page(engine: Engine, view: Filter, *, limit: int = 50, cursor: str | None = 
     ``cursor`` is the ``next_cursor`` of the page before, of the same view. Rows of one instant are
     ordered by when they were written, so that none is lost or shown twice at a page's end.
     """
-    if not 1 <= limit <= PAGE_LIMIT:
-        raise AppError(
-            "invalid_parameter",
-            f"limit cannot be {limit}.",
-            f"It is a number from 1 to {PAGE_LIMIT}.",
-            status=422,
-        )
+    check_limit(limit)
     time = time_column(view.by)
     query = select(c.id, *_COLUMNS).order_by(time.desc(), c.id.desc())
     if cursor is None:
@@ -86,6 +80,17 @@ def page(engine: Engine, view: Filter, *, limit: int = 50, cursor: str | None = 
         return Page(rows, None)
     last_time = rows[-1].recorded_at if view.by == "recorded" else rows[-1].started_at
     return Page(rows, cursors.write(last_time, found[limit - 1].id))
+
+
+def check_limit(limit: int) -> None:
+    """Refuse a page of no rows, or of too many."""
+    if not 1 <= limit <= PAGE_LIMIT:
+        raise AppError(
+            "invalid_parameter",
+            f"limit cannot be {limit}.",
+            f"It is a number from 1 to {PAGE_LIMIT}.",
+            status=422,
+        )
 
 
 def count(engine: Engine, view: Filter) -> int:

@@ -63,7 +63,7 @@ def router(web: Web) -> APIRouter:
     def requests(request: Request) -> JsonAnswer:
         """The ledger, newest first, by pages. Own parameters: `limit`, `cursor`."""
         view = web.view(request, also=("limit", "cursor"))
-        limit = _limit(request.query_params.get("limit"))
+        limit = limit_of(request.query_params.get("limit"))
         cursor = request.query_params.get("cursor") or None
         page = queries.page(web.ledger, view, limit=limit, cursor=cursor)
         return JsonAnswer(
@@ -127,11 +127,12 @@ def by_id(web: Web) -> APIRouter:
     return api
 
 
-def _limit(text: str | None) -> int:
+def limit_of(text: str | None) -> int:
+    """The parameter ``limit``."""
     if not text:
         return DEFAULT_LIMIT
     try:
-        return int(text)
+        limit = int(text)
     except ValueError:
         raise AppError(
             "invalid_parameter",
@@ -139,6 +140,8 @@ def _limit(text: str | None) -> int:
             f"It is a number from 1 to {queries.PAGE_LIMIT}.",
             status=422,
         ) from None
+    queries.check_limit(limit)
+    return limit
 
 
 def _summary(figures: Summary) -> dict[str, Any]:

@@ -11,7 +11,18 @@ from starlette.websockets import WebSocket
 
 from app.gateway.access import HostPolicy
 from app.version import VERSION
-from app.web import api, economics, export, faults, live_socket, pages, service, settings, witnesses
+from app.web import (
+    api,
+    drift,
+    economics,
+    export,
+    faults,
+    live_socket,
+    pages,
+    service,
+    settings,
+    witnesses,
+)
 from app.web.access import Guard
 from app.web.alerts import routes as alerts
 from app.web.headers import SecurityHeaders
@@ -52,6 +63,7 @@ def build(
     app.include_router(pages.router(web))
     app.include_router(api.router(web))
     app.include_router(witnesses.router(web))
+    app.include_router(drift.router(web))
     app.include_router(economics.router(web))
     app.include_router(export.router(web))
     app.include_router(settings.router(web))

@@ -54,6 +54,7 @@ def missing(shown, real, path=""):
         ("`GET /api/requests`", "/api/requests"),
         ("`GET /api/dimensions`", "/api/dimensions"),
         ("`GET /api/witnesses`", "/api/witnesses"),
+        ("`GET /api/drift`", "/api/drift"),
         ("`GET /api/causes`", "/api/causes"),
         ("`GET /api/resets`", "/api/resets"),
         ("`GET /api/charts`", "/api/charts"),

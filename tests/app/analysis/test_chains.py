@@ -153,8 +153,9 @@ def test_what_is_remembered_is_bounded():
                 response_id=f"r{number}",
             )
         )
+    before = session._before
     assert (chains.ANSWERS, chains.CHAINS, chains.ENDED) == (
-        len(session._answers), len(session._chains), len(session._ended),
+        *(len(kept) for kept in (before._answers, before._chains, before._ended)),
     )  # fmt: skip
 
 
@@ -163,7 +164,7 @@ def test_of_a_long_chain_only_its_end_is_remembered():
     for number in range(5_000):
         session.push(turn(f"t{number}", number, number + 1, 40_000 + number, 0, chain="c"))
     turns = set()
-    waiting = [one.place.turn for one in session._ended]
+    waiting = [one.known.turn for one in session._before._ended]
     while waiting:
         one = waiting.pop()
         if one is not None and one not in turns:

@@ -1,0 +1,57 @@
+"""Sessions of a view in which something changed that decides whose cache a turn meets, and their
+rows. One pass over the rows of the view finds them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+
+from app.ledger.conditions import generation, where
+from app.ledger.filters import Filter
+from app.ledger.models import turns
+from app.ledger.rows import COLUMNS, TurnRow
+
+c = turns.c
+_NAME: ColumnElement[str] = func.coalesce(c.session, c.session_key)
+"""A session that went to another account or upstream has another key, and the same name."""
+
+
+@dataclass(frozen=True, slots=True)
+class Changed:
+    """The names of the sessions that changed, those that missed most first."""
+
+    names: tuple[str, ...]
+    further: bool
+    """There are more."""
+
+
+def changed(connection: Connection, view: Filter, kinds: Sequence[str], *, limit: int) -> Changed:
+    """Sessions with two values of any of these columns; what is not known is no value."""
+    query = (
+        select(_NAME.label("drift_name"))
+        .where(where(view), generation)
+        .group_by("drift_name")
+        .having(or_(*(func.min(c[kind]) != func.max(c[kind]) for kind in kinds)))
+        .order_by(func.coalesce(func.sum(c.missed_tokens), 0).desc(), "drift_name")
+        .limit(limit + 1)
+    )
+    names = connection.execute(query).scalars().all()
+    return Changed(tuple(names[:limit]), len(names) > limit)
+
+
+def rows_of(
+    connection: Connection, view: Filter, names: Sequence[str], columns: Sequence[str]
+) -> Iterator[tuple[str, TurnRow]]:
+    """The generation turns of these sessions in the view, with the session's name; the rows hold
+    nothing but these columns."""
+    unknown: dict[str, Any] = dict.fromkeys(COLUMNS)
+    query = select(_NAME, *(c[name] for name in columns)).where(
+        where(view),
+        generation,
+        or_(c.session.in_(names), and_(c.session.is_(None), c.session_key.in_(names))),
+    )
+    for name, *values in connection.execute(query):
+        yield name, TurnRow(**(unknown | dict(zip(columns, values, strict=True))))
