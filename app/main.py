@@ -22,6 +22,9 @@ from app.errors import AppError
 from app.gateway.access import HostPolicy
 from app.gateway.asgi import Gateway
 from app.gateway.wiring import build_gateway
+from app.importers.identity import Identity
+from app.importers.service import Importing
+from app.importers.uploads import Uploads
 from app.judging import Judge
 from app.keys import Keys
 from app.ledger import database
@@ -156,6 +159,8 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     judge = Judge(engine, service.clock)
     stack.push_async_callback(judge.aclose)
     judge.start()
+    importing = web.importing = await asyncio.to_thread(_importing, service, keys, engine)
+    stack.push_async_callback(asyncio.to_thread, importing.close)
 
     recorder = _recorder(settings, keys, writer, service.sample_upstreams)
     wired = build_gateway(
@@ -183,6 +188,18 @@ def _listen(hub: Hub, engine: Engine, announcer: Announcer, stack: AsyncExitStac
     tasks = Tasks()
     tasks.start(listener.run(), name="ledger-listener")
     stack.push_async_callback(tasks.aclose)
+
+
+def _importing(service: Service, keys: Keys, engine: Engine) -> Importing:
+    settings, hub = service.settings, service.web.hub
+    journal = settings.journal_dir
+    return Importing(
+        engine,
+        service.clock,
+        Identity(keys, pseudonymize=settings.pseudonymize),
+        Uploads(journal.with_name(f"{journal.name}-uploads"), settings.import_bytes),
+        changed=hub.reset_soon,
+    )
 
 
 def _open_ledger(settings: Settings) -> tuple[Keys, Engine]:
@@ -229,6 +246,7 @@ def _recorder(
 def _shut(web: Web) -> None:
     web.hub.close()
     web.engine, web.writer_state, web.reading, web.alerts = None, None, None, None
+    web.importing = None
 
 
 def _refuse_new(service: Service) -> None:

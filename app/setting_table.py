@@ -138,6 +138,13 @@ SETTINGS: tuple[Setting, ...] = (
         "Bytes of transcripts kept to continue sessions; beyond it only digests are kept.",
     ),
     Setting(
+        "import_bytes",
+        kinds.integer(MIB),
+        2_048 * MIB,
+        "Largest size of the files that are uploaded to be imported, all at the same time. What "
+        "they hold is read up to twenty times that.",
+    ),
+    Setting(
         "public_url",
         kinds.BASE_URL,
         None,

@@ -72,6 +72,7 @@ class Settings:
     chains_per_session: int
     max_connections: int
     baseline_bytes: int
+    import_bytes: int
     public_url: str | None
     webhook_private_hosts: tuple[str, ...]
     webhook_timeout: int

@@ -24,8 +24,9 @@ _KEPT = 8
 class Rollouts:
     """The rollouts that are imported, and those that lie beside them in Codex's folder."""
 
-    def __init__(self, paths: Iterable[Path]) -> None:
+    def __init__(self, paths: Iterable[Path], watch: opening.Watch | None = None) -> None:
         self._paths = list(paths)
+        self._watch = watch
         self._places: dict[str, list[Path]] | None = None
         self.history = lru_cache(_KEPT)(self._history)
 
@@ -37,10 +38,10 @@ class Rollouts:
         if self._places is None:
             self._places = {}
             for path in self._all():
-                name = session_of(path.name) or _named_inside(path)
+                name = session_of(path.name) or _named_inside(path, self._watch)
                 if name is not None:
                     self._places.setdefault(name.lower(), []).append(path)
-        found = map(_vectors, self._places.get(session.lower(), []))
+        found = [_vectors(path, self._watch) for path in self._places.get(session.lower(), [])]
         return max((some for some in found if some is not None), key=len, default=None)
 
     def _all(self) -> Iterator[Path]:
@@ -62,10 +63,10 @@ def _folders(path: Path) -> Iterator[Path]:
         yield from (home / name for name in _FOLDERS)
 
 
-def _named_inside(path: Path) -> str | None:
+def _named_inside(path: Path, watch: opening.Watch | None) -> str | None:
     """The session of a file whose name does not tell it."""
     try:
-        with opening.opened(path) as opened:
+        with opening.opened(path, watch) as opened:
             for line in told(split(opened.file)):
                 if isinstance(line, Told) and line.type == "session_meta":
                     return text(line.payload.get("id"))
@@ -74,10 +75,10 @@ def _named_inside(path: Path) -> str | None:
     return None
 
 
-def _vectors(path: Path) -> list[Vector] | None:
+def _vectors(path: Path, watch: opening.Watch | None) -> list[Vector] | None:
     """None for a file that cannot be read to its end: what it does not tell may be copied, too."""
     try:
-        with opening.opened(path) as opened:
+        with opening.opened(path, watch) as opened:
             return vectors(split(opened.file))
     except (NotReadable, OSError):
         return None

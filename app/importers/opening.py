@@ -18,6 +18,10 @@ _WINDOW = 1 << 27
 """The largest window that ``zstd`` itself reads without being asked to."""
 
 
+Watch = Callable[[int], None]
+"""Told how many bytes of what is in a file were read; what it raises ends the reading."""
+
+
 class Damaged(OSError):
     """Compressed data that end early or are none; what came before was good."""
 
@@ -33,7 +37,7 @@ class Opened:
 
 
 @contextlib.contextmanager
-def opened(path: Path) -> Iterator[Opened]:
+def opened(path: Path, watch: Watch | None = None) -> Iterator[Opened]:
     """A file to read from its beginning. Raises ``NotReadable``; reading may raise ``Damaged``."""
     try:
         raw = path.open("rb")
@@ -42,11 +46,13 @@ def opened(path: Path) -> Iterator[Opened]:
         raise NotReadable(f"It cannot be read ({error.strerror}).") from None
     with raw:
         head = raw.peek(4)
-        file: BinaryIO = raw
+        file = raw
         for begins, form in _FORMATS.items():
             if head.startswith(begins):
-                file = cast("BinaryIO", io.BufferedReader(_Inflating(raw, form), 65_536))
-        yield Opened(file, size, raw.tell)
+                file = io.BufferedReader(_Inflating(raw, form), 65_536)
+        if watch is not None:
+            file = io.BufferedReader(_Watched(file, watch), 65_536)
+        yield Opened(cast("BinaryIO", file), size, raw.tell)
 
 
 class _Decompressor(Protocol):
@@ -73,6 +79,20 @@ _FORMATS = {
     ),
 }
 """By the first bytes of a file."""
+
+
+class _Watched(io.RawIOBase):
+    def __init__(self, file: io.BufferedReader, watch: Watch) -> None:
+        self._file = file
+        self._watch = watch
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        count = self._file.readinto1(buffer)
+        self._watch(count)
+        return count
 
 
 class _Inflating(io.RawIOBase):

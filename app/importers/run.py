@@ -97,9 +97,12 @@ def run(
     again: bool = False,
     make_id: Callable[[], str] = lambda: secrets.token_hex(4),
     progress: Progress = lambda _done, _of: None,
+    watch: opening.Watch | None = None,
+    begun: Callable[[Report], None] = lambda _report: None,
 ) -> Report:
     """Import files and folders. ``again`` also takes rows that were purged; ``identity`` says whose
-    the rows of other tools' logs are.
+    the rows of other tools' logs are. ``watch`` follows the reading, and may end it; ``begun`` gets
+    the report as soon as there is one, to have it also of an import that does not end well.
 
     Raises ``AppError`` for a path that is not there. Whatever else ends it: what was told as taken
     is taken, and running it again takes the rest.
@@ -108,6 +111,7 @@ def run(
     if not readable:
         return report
     report.import_id = make_id()
+    begun(report)
     names = [file.told.name for file in readable]
     imports.begin(engine, report.import_id, to_ms(clock.now()), names)
 
@@ -123,7 +127,9 @@ def run(
         )
 
     try:
-        _Run(engine, report, clock, identity, again=again, progress=progress).take(readable)
+        _Run(
+            engine, report, clock, identity, again=again, progress=progress, watch=watch
+        ).take(readable)
     except BaseException:
         with contextlib.suppress(Exception):  # the database may be what has failed
             finish(imports.INTERRUPTED)
@@ -184,6 +190,7 @@ class _Run:
         *,
         again: bool,
         progress: Progress,
+        watch: opening.Watch | None,
     ) -> None:
         self._engine = engine
         self._report = report
@@ -191,17 +198,20 @@ class _Run:
         self._identity = identity
         self._again = again
         self._progress = progress
+        self._watch = watch
         self._tenants: dict[str, bool] = {}
         """Whether the ledger knew it before."""
 
     def take(self, readable: Sequence[Readable]) -> None:
         done, total = 0, sum(file.size for file in readable)
-        parents = Rollouts(file.path for file in readable if file.importer is CODEX)
+        parents = Rollouts(
+            (file.path for file in readable if file.importer is CODEX), self._watch
+        )
         self._progress(0, total)
         for told, importer, path, size in readable:
             try:
-                with opening.opened(path) as opened:
-                    items = _items(importer, opened, path, parents)
+                with opening.opened(path, self._watch) as opened:
+                    items = _items(importer, opened, path, parents, self._watch)
                     for rows in _batches(items, told, self._latest):
                         self._put(told, rows)
                         self._progress(min(done + opened.position(), total), total)
@@ -242,17 +252,24 @@ class _Run:
 
 
 def _items(
-    importer: Importer, opened: opening.Opened, path: Path, parents: Parents
+    importer: Importer,
+    opened: opening.Opened,
+    path: Path,
+    parents: Parents,
+    watch: opening.Watch | None,
 ) -> Iterator[Item]:
     lines = importer.split(opened.file)
     if importer.read_around is None:
         return importer.read(lines)
-    return importer.read_around(lines, Around(path.name, parents, _beside(path.parent)))
+    return importer.read_around(lines, Around(path.name, parents, _beside(path.parent, watch)))
 
 
-def _beside(folder: Path) -> Beside:
+def _beside(folder: Path, watch: opening.Watch | None) -> Beside:
     def lines(name: str) -> Iterator[Line]:
-        with contextlib.suppress(NotReadable, OSError), opening.opened(folder / name) as opened:
+        with (
+            contextlib.suppress(NotReadable, OSError),
+            opening.opened(folder / name, watch) as opened,
+        ):
             yield from split(opened.file)
 
     return lines

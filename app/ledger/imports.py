@@ -78,6 +78,17 @@ class Import:
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """The rows of an import that are in the ledger."""
+
+    rows: int
+    first: int
+    """When the first of them started, in epoch ms."""
+    last: int
+    sources: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Undone:
     rows: int
     """Rows that were taken away, with all that they had added."""
@@ -167,6 +178,31 @@ def one(engine: Engine, import_id: str) -> Import:
             status=404,
         )
     return _import(found)
+
+
+def span(engine: Engine, import_id: str) -> Span | None:
+    """Where the rows of an import are to be found; None where it has none."""
+    query = (
+        select(c.source, func.count(), func.min(c.started_at), func.max(c.started_at))
+        .where(c.import_id == import_id)
+        .group_by(c.source)
+        .order_by(c.source)
+    )
+    with engine.connect() as connection:
+        found = connection.execute(query).all()
+    if not found:
+        return None
+    sources, rows, first, last = zip(*found, strict=True)
+    return Span(sum(rows), min(first), max(last), sources)
+
+
+def interrupted(engine: Engine, import_ids: Sequence[str], now: int) -> None:
+    """Say of imports whose process is no more that they were interrupted, if they ran."""
+    if import_ids:
+        ran = i.id.in_(import_ids) & (i.state == RUNNING)
+        values = {"state": INTERRUPTED, "ended_at": now}
+        with engine.execution_options(**WRITES).begin() as connection:
+            connection.execute(update(imports).where(ran).values(values))
 
 
 def undo(

@@ -4,8 +4,9 @@
 - With a token: every route but the open ones needs it, as a Bearer token or as the cookie that
   the login form sets. A WebSocket is refused before it is accepted.
 - Always: calls that change something, and WebSockets, need this server's own ``Origin``; the
-  former JSON as well. A call without an ``Origin`` comes from no web page; it is let through
-  with a Bearer token, which no page of another site can send.
+  former JSON as well, or for a file that is sent a header that no form can set. A call without
+  an ``Origin`` comes from no web page; it is let through with a Bearer token, which no page of
+  another site can send.
 
 The cookie holds no token: it is an expiry date, signed with a key that is made of the token. It
 ends by itself and with any change of the token.
@@ -30,6 +31,8 @@ COOKIE_SECONDS = 30 * 24 * 3600
 OPEN = frozenset({"/healthz", "/readyz", "/login", "/favicon.ico"})
 OPEN_PREFIX = "/static/"
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+UPLOAD_HEADER = "x-warmline-upload"
+UPLOADS = "/api/import/"
 _FORM = "application/x-www-form-urlencoded"
 
 NO_TOKEN = AppError(
@@ -140,6 +143,9 @@ class Guard:
             return WRONG_ORIGIN
         kind = (headers.get("content-type") or "").partition(";")[0].strip().lower()
         if kind == "application/json" or (path == "/login" and kind == _FORM):
+            return None
+        upload = scope["method"] == "PUT" and path.startswith(UPLOADS)
+        if upload and headers.get(UPLOAD_HEADER) == "1":
             return None
         return NO_JSON
 

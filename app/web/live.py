@@ -111,6 +111,12 @@ class Hub:
         for client in self._clients:
             client.lose()
 
+    def reset_soon(self) -> None:
+        """The same from another thread."""
+        if self._loop is not None and self._clients:
+            with contextlib.suppress(RuntimeError):  # the loop closed meanwhile: nobody listens
+                self._loop.call_soon_threadsafe(self.reset)
+
     def join(self, wanted: Wanted) -> Client:
         """A client that gets the rows from now on. Join before taking the snapshot."""
         client = Client(wanted)

@@ -76,6 +76,14 @@ def router(web: Web) -> APIRouter:
     async def alerts() -> HTMLResponse:
         return HTMLResponse(pages.render("alerts", received=web.received is not None))
 
+    @routes.api_route("/import", methods=["GET", "HEAD"])
+    async def imports() -> HTMLResponse:
+        return HTMLResponse(pages.render("import"))
+
+    @routes.api_route("/connect", methods=["GET", "HEAD"])
+    async def connect() -> HTMLResponse:
+        return HTMLResponse(pages.render("connect"))
+
     @routes.api_route("/settings", methods=["GET", "HEAD"])
     async def settings() -> HTMLResponse:
         return HTMLResponse(pages.render("settings"))

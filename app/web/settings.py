@@ -11,7 +11,6 @@ from typing import Any
 from fastapi import APIRouter
 
 from app import presets
-from app.errors import AppError
 from app.ledger.rows import iso, to_ms
 from app.setting_table import SETTINGS, UPSTREAM_SETTINGS, Setting
 from app.settings import Settings
@@ -27,16 +26,15 @@ def router(web: Web) -> APIRouter:
     @api.get("/settings")
     def settings() -> JsonAnswer:
         """The settings in force, each with its source; the upstreams with their counters."""
-        if web.settings is None:
-            raise AppError("not_ready", "There are no settings here.", None, status=503)
+        settings = web.in_force
         counted = web.telemetry.continuation()
         return JsonAnswer(
             {"as_of": iso(to_ms(web.clock.now())), "version": VERSION}
-            | shown(web.settings)
+            | shown(settings)
             | {
                 "upstreams": [
                     upstream(one) | {"figures": counted(name)}
-                    for name, one in web.settings.upstreams.items()
+                    for name, one in settings.upstreams.items()
                 ]
             }
         )

@@ -13,10 +13,12 @@ from app.gateway.access import HostPolicy
 from app.version import VERSION
 from app.web import (
     api,
+    connect,
     drift,
     economics,
     export,
     faults,
+    imports,
     live_socket,
     pages,
     service,
@@ -68,6 +70,8 @@ def build(
     app.include_router(export.router(web))
     app.include_router(settings.router(web))
     app.include_router(alerts.router(web))
+    app.include_router(imports.router(web))
+    app.include_router(connect.router(web))
     app.include_router(api.by_id(web))
     app.include_router(service.router(web, app.openapi))
     app.router.routes.extend(web.assets.routes())

@@ -12,6 +12,7 @@ from starlette.requests import Request
 from app.alerts.service import Alerts
 from app.clock import Clock
 from app.errors import AppError
+from app.importers.service import Importing
 from app.keys import Keys
 from app.ledger.filters import Filter, parse
 from app.ledger.probe import NO_ANSWER, Reading
@@ -57,6 +58,8 @@ class Web:
     """The ledger's, from the service's start on."""
     alerts: Alerts | None = None
     """At work between the service's start and its end."""
+    importing: Importing | None = None
+    """At work between the service's start and its end."""
     settings: Settings | None = None
     received: Received | None = None
     """What the demo's own receiver got; None where there is no such receiver."""
@@ -95,6 +98,18 @@ class Web:
             raise AppError("not_ready", "Alerts are not at work.", "Try again shortly.", status=503)
         self._refuse_silence()
         return self.alerts
+
+    @property
+    def in_force(self) -> Settings:
+        if self.settings is None:
+            raise AppError("not_ready", "There are no settings here.", None, status=503)
+        return self.settings
+
+    @property
+    def imports(self) -> Importing:
+        if self.importing is None:
+            raise ledger_not_open()
+        return self.importing
 
     def view(self, request: Request, *, also: Iterable[str] = ()) -> Filter:
         """The filter of a request; ``also`` names the parameters that are the route's own."""

@@ -15,6 +15,9 @@ from starlette.testclient import TestClient
 from app.alerts.guard import Guard
 from app.alerts.service import Alerts
 from app.gateway.access import HostPolicy
+from app.importers.identity import Identity
+from app.importers.service import Importing
+from app.importers.uploads import Uploads
 from app.keys import Keys
 from app.ledger.database import prepare
 from app.ledger.rows import TurnRow
@@ -64,6 +67,7 @@ class Site:
         return answer.json()
 
     def close(self) -> None:
+        self.web.imports.close()
         self.writer.close()
         self.client.close()
         self.engine.dispose()
@@ -115,6 +119,13 @@ def open_site(
         on_attempt=telemetry.delivered,
     )
     web.alerts.prepare()
+    web.importing = Importing(
+        engine,
+        clock,
+        Identity(Keys(b"k" * 32)),
+        Uploads(folder / "uploads", settings.import_bytes),
+        changed=hub.reset_soon,
+    )
     telemetry.watch_alerts(web.firing)
 
     def written(rows: list[TurnRow]) -> None:

@@ -64,23 +64,75 @@ async function ask(address, options) {
     answer = await fetch(address, { ...options, headers, credentials: "same-origin" });
   } catch (fault) {
     if (options.signal?.aborted) throw fault;
-    throw new ApiError(0, "unreachable", "Warmline did not answer.", "Is it still running? What you see is the last that it told.");
+    throw unreachable();
   }
-  if (answer.status === 401) {
+  if (answer.status === 204) return null;
+  return read(answer.status, await answer.json().catch(() => null));
+}
+
+function unreachable() {
+  return new ApiError(0, "unreachable", "Warmline did not answer.", "Is it still running? What you see is the last that it told.");
+}
+
+/**
+ * What an answer says.
+ * @param {number} status 0 where there was none
+ * @param {any} body null where it is no JSON
+ */
+function read(status, body) {
+  if (status === 0) throw unreachable();
+  if (status === 401) {
     location.assign(url("/login", new URLSearchParams({ next: location.pathname + location.search })));
     throw new ApiError(401, "unauthorized", "You are logged out.", null);
   }
-  if (answer.status === 204) return null;
-  const body = await answer.json().catch(() => null);
-  if (answer.ok && body !== null) return body;
+  if (status >= 200 && status < 300 && body !== null) return body;
   const error = body?.error ?? {};
   throw new ApiError(
-    answer.status,
+    status,
     error.code ?? "unreadable",
-    error.message ?? `Warmline answered with status ${answer.status}.`,
+    error.message ?? `Warmline answered with status ${status}.`,
     error.hint ?? null,
     error.field ?? null,
   );
+}
+
+/**
+ * PUT a file as it is; fetch would not say how far it is. Throws ApiError, or the signal's AbortError.
+ * @param {string} path
+ * @param {Blob} file
+ * @param {(sent: number) => void} progress bytes
+ * @param {AbortSignal} signal
+ * @returns {Promise<any>}
+ */
+export function upload(path, file, progress, signal) {
+  return new Promise((done, fail) => {
+    const request = new XMLHttpRequest();
+    const stop = () => request.abort();
+    signal.addEventListener("abort", stop);
+    request.upload.addEventListener("progress", (event) => progress(event.loaded));
+    request.addEventListener("loadend", () => {
+      signal.removeEventListener("abort", stop);
+      if (signal.aborted) return fail(signal.reason);
+      try {
+        done(read(request.status, parsed(request.responseText)));
+      } catch (fault) {
+        fail(fault);
+      }
+    });
+    request.open("PUT", path);
+    request.setRequestHeader("content-type", "application/octet-stream");
+    request.setRequestHeader("x-warmline-upload", "1");
+    request.send(file);
+  });
+}
+
+/** @param {string} text */
+function parsed(text) {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
 }
 
 /** End the session of the login form. */

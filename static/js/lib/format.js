@@ -71,7 +71,8 @@ export function milliseconds(ms) {
 export function bytes(bytes) {
   if (bytes === null || bytes === undefined) return UNKNOWN;
   if (bytes < 1000) return `${bytes}${THIN}B`;
-  return bytes < 999_500 ? `${three(bytes / 1e3)}${THIN}kB` : `${three(bytes / 1e6)}${THIN}MB`;
+  if (bytes < 999_500) return `${three(bytes / 1e3)}${THIN}kB`;
+  return bytes < 999_500_000 ? `${three(bytes / 1e6)}${THIN}MB` : `${three(bytes / 1e9)}${THIN}GB`;
 }
 
 /**
