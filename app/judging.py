@@ -1,4 +1,5 @@
-"""Keeps the turns of the ledger judged: what became of the prompt cache in each (docs/verdicts.md).
+"""Keeps the turns of the ledger judged: what became of the prompt cache in each (docs/verdicts.md),
+and what it cost at list prices (``app.pricing``).
 
 Beside the service for what gateways write, and once after an import. Of several processes on one
 ledger one judges; the others look now and then whether it still does.
@@ -11,7 +12,7 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from sqlalchemy import Engine
 
@@ -20,12 +21,16 @@ from app.clock import Clock
 from app.ledger.judging import Judging, NotOurs
 from app.ledger.rows import TurnRow, to_ms
 from app.ledger.store import Verdict
+from app.pricing import price_all
 from app.tasks import Repeating
 
 logger = logging.getLogger(__name__)
 
 EVERY = 2.0
 """Seconds."""
+
+
+_NOBODY: Mapping[str, str] = {}
 
 
 class _Fold:
@@ -45,9 +50,14 @@ def judging(engine: Engine, clock: Clock, owner: str | None = None) -> Judging:
 
 
 def judge_all(
-    engine: Engine, clock: Clock, progress: Callable[[int, int], None] = lambda _done, _of: None
+    engine: Engine,
+    clock: Clock,
+    progress: Callable[[int, int], None] = lambda _done, _of: None,
+    upstreams: Mapping[str, str] = _NOBODY,
 ) -> int:
     """Judge all turns that have no verdict yet, whoever else is at it; returns the rows read.
+
+    Those that have no price yet get one; ``upstreams``: of ``pricing.sellers``.
 
     ``progress`` is told how many these are so far, and how many at least they will be.
     """
@@ -57,6 +67,7 @@ def judge_all(
         done = mine.run(progress=lambda done: progress(done, max(done, waiting)), take_over=True)
     finally:
         mine.release()
+    price_all(engine, upstreams)
     progress(done, done)
     return done
 
@@ -64,8 +75,11 @@ def judge_all(
 class Judge(Repeating):
     """Runs beside the service; ``aclose`` waits for the transaction at hand."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(
+        self, engine: Engine, clock: Clock, upstreams: Mapping[str, str] = _NOBODY
+    ) -> None:
         super().__init__("judging", every=EVERY)
+        self._engine, self._upstreams = engine, upstreams
         self._judging = judging(engine, clock)
         self._away = False
 
@@ -84,7 +98,9 @@ class Judge(Repeating):
             began = time.monotonic()
 
         with contextlib.suppress(NotOurs):
-            self._judging.run(stop=self._stop.is_set, between=rest)
+            stopped = self._stop.is_set
+            self._judging.run(stop=stopped, between=rest)
+            price_all(self._engine, self._upstreams, stop=stopped, between=rest)
             self._away = False
 
     def _failed(self, error: Exception) -> None:

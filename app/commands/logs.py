@@ -15,6 +15,7 @@ from app.commands.progress import bar
 from app.importers.identity import Identity
 from app.judging import judge_all
 from app.keys import Keys
+from app.pricing import sellers
 from app.reporting.figures import Read
 from app.reporting.logs import imported
 from app.settings import Settings
@@ -25,21 +26,21 @@ def judged(settings: Settings, paths: Sequence[Path]) -> Iterator[tuple[Engine, 
     """A ledger to read, with verdicts, and what came of reading the files."""
     if not paths:
         with open_ledger(settings) as engine:
-            _judge(engine)
+            _judge(engine, settings)
             yield engine, Read()
         return
     with (
         bar("Reading") as progress,
         imported(paths, _identity(settings), progress) as (engine, read),
     ):
-        _judge(engine)
+        _judge(engine, settings)
         yield engine, read
 
 
-def _judge(engine: Engine) -> None:
+def _judge(engine: Engine, settings: Settings) -> None:
     """Also in a ledger that a service keeps judged: it may not have run since the last import."""
     with bar("Judging") as progress:
-        judge_all(engine, SystemClock(), progress)
+        judge_all(engine, SystemClock(), progress, sellers(settings))
 
 
 def _identity(settings: Settings) -> Identity:

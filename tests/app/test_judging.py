@@ -50,6 +50,8 @@ def test_all_that_waits_is_judged_at_once(engine: Engine):
     assert 2 == judge_all(engine, ManualClock(START), lambda *done: told.append(done))
     assert ["cold_start", "hit"] == verdicts(engine)
     assert [(2, 2), (2, 2)] == told
+    with engine.connect() as connection:
+        assert None not in connection.execute(select(turns.c.price_note)).scalars().all()
 
 
 async def test_turns_are_judged_beside_the_service_which_ends_with_it(engine: Engine):
