@@ -256,8 +256,10 @@ class _File:
     # Usage
 
     def _count(self, line: Told) -> Iterator[Item]:
+        if self._records:
+            return
         request = self._counter.meet(line.payload.get("info"))
-        if self._records or request is No.NOTHING:
+        if request is No.NOTHING:
             return
         if isinstance(request, No):
             yield Skipped(line.number, request.value)

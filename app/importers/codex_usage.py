@@ -74,7 +74,10 @@ def figures(value: Any) -> Figures:
 
 def _first(value: Mapping[str, Any], names: tuple[str, ...]) -> int | None:
     for name in names:
-        found = count(value.get(name))
+        said = value.get(name)
+        if type(said) is int and 0 <= said < 2**63:  # as it nearly always is
+            return said
+        found = count(said)
         if found is not None:
             return found
     return None

@@ -23,12 +23,14 @@ _NOT_ELIGIBLE = frozenset(str(reason) for reason in NOT_ELIGIBLE)
 
 def turn_id(name: str, *parts: str | int | None) -> str:
     """The id of a record of the format ``name``, by what makes it this record and no other."""
-    state = blake2b(name.encode(), digest_size=16)
+    whole = [name.encode()]
     for part in parts:
-        data = b"" if part is None else str(part).encode("utf-8", "surrogatepass")
-        state.update(b"-" if part is None else len(data).to_bytes(8, "big"))
-        state.update(data)
-    return f"imported_{state.hexdigest()}"
+        if part is None:
+            whole.append(b"-")
+        else:
+            data = str(part).encode("utf-8", "surrogatepass")
+            whole += (len(data).to_bytes(8, "big"), data)
+    return f"imported_{blake2b(b''.join(whole), digest_size=16).hexdigest()}"
 
 
 def chain_of(name: str, *parts: str | int | None) -> str:
