@@ -36,6 +36,7 @@ from app.ledger.probe import Probe
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.paths import STATIC
+from app.pricing import sellers
 from app.pruning import Pruner
 from app.settings import Settings
 from app.tasks import Tasks
@@ -156,7 +157,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     pruner = Pruner(engine, settings, service.clock)
     stack.push_async_callback(pruner.aclose)
     pruner.start()
-    judge = Judge(engine, service.clock)
+    judge = Judge(engine, service.clock, sellers(settings))
     stack.push_async_callback(judge.aclose)
     judge.start()
     importing = web.importing = await asyncio.to_thread(_importing, service, keys, engine)

@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from functools import cache
-from importlib.metadata import version
 
 from sqlalchemy import Engine
 
@@ -66,14 +64,8 @@ def price_of(row: TurnRow, upstreams: Mapping[str, str] = _NOBODY) -> Price:
     found = prices.price(row.model, upstream, row.service_tier, row.started_at, row)
     if isinstance(found, prices.Unpriced):
         return _unpriced(found.note)
-    return Price(Decimal(found.usd).scaleb(-9), f"{found.note}@{list_version()}")
-
-
-@cache
-def list_version() -> str:
-    """The version of the price list, which it is known by."""
-    return version(prices.LIST)
+    return Price(Decimal(found.usd).scaleb(-9), f"{found.note}@{prices.list_version()}")
 
 
 def _unpriced(note: str) -> Price:
-    return Price(None, f"{note}@{list_version()}")
+    return Price(None, f"{note}@{prices.list_version()}")

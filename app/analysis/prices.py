@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.metadata import version
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
@@ -88,6 +89,12 @@ class Priced(NamedTuple):
 
 class Unpriced(NamedTuple):
     note: str
+
+
+@cache
+def list_version() -> str:
+    """The version of the list, which says what it knows; it has no date of its own."""
+    return version(LIST)
 
 
 def price(

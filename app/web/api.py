@@ -3,18 +3,20 @@ a slow query holds up no stream of the gateway."""
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 from fastapi import APIRouter, Request
 
+from app.analysis import prices
 from app.analysis.latency import by_mode
 from app.charts import chart as charts
 from app.charts.registry import CHARTS
 from app.errors import AppError
 from app.ledger import queries, retention
-from app.ledger.cells import TokenTotals
+from app.ledger.cells import Cost, TokenTotals
 from app.ledger.filters import PARAMETERS
-from app.ledger.rows import iso, to_ms
+from app.ledger.rows import iso, money, to_ms
 from app.ledger.summary import Summary, summarize
 from app.web.answers import JsonAnswer
 from app.web.figures import LedgerSource
@@ -174,6 +176,7 @@ def _summary(figures: Summary) -> dict[str, Any]:
             "mismatch_rate": continuity.mismatch_rate,
         },
         "tokens": _tokens(figures.tokens),
+        "cost": _cost(figures.cost),
         "cache_by_wire": [
             {"wire": wire} | dict(classes) for wire, classes in figures.cache_by_wire.items()
         ],
@@ -205,6 +208,15 @@ def _tokens(tokens: TokenTotals) -> dict[str, Any]:
         "cached_ratio": tokens.cached_ratio,
         "output": tokens.output if known else tokens.output or None,
         "reasoning": tokens.reasoning if known else tokens.reasoning or None,
+    }
+
+
+def _cost(cost: Cost) -> dict[str, Any]:
+    return {
+        "cost_usd": money(Decimal(cost.nano_usd).scaleb(-9)) if cost.priced else None,
+        "turns": cost.priced,
+        "turns_without_price": cost.unpriced,
+        "price_list": f"{prices.LIST} {prices.list_version()}",
     }
 
 

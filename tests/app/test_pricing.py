@@ -4,6 +4,7 @@ import pytest
 from sqlalchemy import Engine
 
 from app import pricing
+from app.analysis.prices import list_version
 from app.ledger.database import WRITES
 from app.ledger.filters import Filter
 from app.ledger.store import update_rows
@@ -13,7 +14,7 @@ from app.settings import load
 from tests.support.importing import stored
 from tests.support.rows import START_MS, make_row, unknown_usage
 
-LISTED = f"@{pricing.list_version()}"
+LISTED = f"@{list_version()}"
 # 100 × 4 + 900 × 0.40 + 50 × 20 dollars per million: nobody said what was written to the cache.
 ROW, COST = make_row(), Decimal("0.00176")
 

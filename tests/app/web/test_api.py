@@ -1,6 +1,7 @@
 import itertools
 from collections import Counter
 from datetime import datetime
+from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -225,6 +226,21 @@ def test_unknown_usage_is_beside_the_sums_and_not_a_zero(site):
     tokens = site.get("/api/summary")["tokens"]
     assert (tokens["rows_with_usage"], tokens["rows_without_usage"]) == (1, 1)
     assert tokens["cached_ratio"] == 0.9
+
+
+def test_turns_without_a_price_are_beside_the_cost_and_not_a_zero(site):
+    def cost() -> dict:
+        found = site.get("/api/summary")["cost"]
+        assert found.pop("price_list").startswith("genai-prices ")
+        return found
+
+    site.write([make_row(started_at=START_MS - 1)])
+    assert cost() == {"cost_usd": None, "turns": 0, "turns_without_price": 1}
+    prices = [Decimal("0.1"), Decimal("0.020000001")]
+    site.write([make_row(started_at=START_MS - 2, cost_usd=prices[0])])
+    site.write([make_row(started_at=START_MS - 3, kind="compaction", cost_usd=prices[1])])
+    site.write([make_row(started_at=START_MS - 4, status="failed")])  # may have cost nothing
+    assert cost() == {"cost_usd": "0.120000001", "turns": 2, "turns_without_price": 1}
 
 
 def test_cancelled_turns_are_no_errors(site):
