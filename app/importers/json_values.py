@@ -61,7 +61,8 @@ class _Objects:
         self._at = 0
         """Bytes of it that are looked at."""
         self._line = 1
-        """Of the beginning of the buffer."""
+        self._line_at = 0
+        """The line of the byte here; what comes after it is not counted yet."""
         self._open: list[int] = []
         """The brackets that are open."""
         self._in_string = False
@@ -107,7 +108,8 @@ class _Objects:
         if bracket in b"{[":
             if bracket == ord("{") and self._start is None and self._open in _OUTER:
                 self._start = place
-                self._start_line = self._line + self._buffer.count(b"\n", 0, place)
+                self._count(place)
+                self._start_line = self._line
             self._open.append(bracket)
             return None
         if self._open:
@@ -128,8 +130,15 @@ class _Objects:
             self._too_long, keep = True, self._at
         elif self._too_long:
             keep = self._at
-        self._line += self._buffer.count(b"\n", 0, keep)
+        self._count(keep)
         self._buffer = self._buffer[keep:]
         self._at -= keep
+        self._line_at -= keep
         if self._start is not None:
             self._start = 0
+
+    def _count(self, place: int) -> None:
+        """Go on with the lines to a place, if it lies ahead."""
+        if place > self._line_at:
+            self._line += self._buffer.count(b"\n", self._line_at, place)
+            self._line_at = place
