@@ -135,7 +135,6 @@ def _of_evidence(row: TurnRow, reason: str | None) -> Needed:
         named = {one.get("field") for one in told}
         bare = [{"field": name} for name in row.changed_field_names if name not in named]
         remedies |= {_of_field(one) for one in (*told, *bare)} or {NOTHING}
-        proven = not bare
     if reason == Reason.PREFIX_MISMATCH or found.index is not None:
         mended = _of_history(found)
         remedies |= mended.remedies

@@ -265,6 +265,7 @@ class _Session:
             nature=Nature.REMOVED,
             items_gone=1,
             items_new=1,
+            freezable=("_meta",),
             value_length_before=2 + lost % 4,
             digest_before=_digest(self.name, "old", str(lost)),
             fingerprint=_digest("fingerprint", "_meta")[:16],

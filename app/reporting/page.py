@@ -189,8 +189,8 @@ def milliseconds(value: float | None) -> str:
         return "–"
     if abs(value) < 999.5:
         return f"{value:.0f}{_THIN}ms"
-    if abs(value) >= 600_000:
-        return f"{number(round(value / 60_000))}{_THIN}min"
+    if abs(value) >= 120_000:
+        return grouped(f"{value / 60_000:,.1f}") + f"{_THIN}min"
     return f"{value / 1_000:.{2 if abs(value) < 9_950 else 1}f}{_THIN}s"
 
 

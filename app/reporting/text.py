@@ -254,7 +254,7 @@ def _at(instant: int, zone: ZoneInfo) -> str:
 def _duration(ms: float) -> str:
     if abs(ms) < 999.5:
         return f"{ms:,.0f} ms"
-    return f"{ms / 1_000:.1f} s" if abs(ms) < 600_000 else f"{ms / 60_000:,.0f} min"
+    return f"{ms / 1_000:.1f} s" if abs(ms) < 120_000 else f"{ms / 60_000:,.1f} min"
 
 
 def _compact(tokens: int) -> str:

@@ -77,7 +77,7 @@ def need(*policies: Policy, proven: bool = True, key: str | None = None) -> Need
         (need(Policy.ONE_IDENTITY), changed(MODEL, {"field": "service_tier"}, {"field": "reasoning"})),
         (need(Policy.FIX_SETTINGS), changed({"field": "text"})),
         # The details of the tools had no room.
-        (need(Policy.ONE_IDENTITY, Policy.FIX_TOOLS, proven=False), changed(MODEL, names="model,tools")),
+        (need(Policy.ONE_IDENTITY, Policy.FIX_TOOLS), changed(MODEL, names="model,tools")),
         (need(Policy.ONE_IDENTITY, Policy.KEEP_HISTORY), changed(MODEL, index=4, kind_before="message:user", **{"class": "edited"})),
         (need(Policy.SORT_TOOLS, proven=False), parted(index=0, kind_before="additional_tools", **{"class": "edited"}, field_details=[{**SORTED, "item": 0}])),
     ],
