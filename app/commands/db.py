@@ -11,6 +11,8 @@ from app.commands.progress import bar
 from app.ledger import database, retention
 from app.ledger.rollups.rebuild import rebuild
 from app.ledger.rows import iso
+from app.ledger.store import ask_prices_again
+from app.pricing import price_all, sellers
 from app.settings import without_password
 
 
@@ -30,6 +32,21 @@ def upgrade(config: str | None, **flags: Any) -> None:
     with bar("Counting rows") as progress:
         revision = database.upgrade(settings.database, progress=progress)
     click.echo(f"{without_password(settings.database)} is at schema {revision}.")
+
+
+@command.command("price")
+@with_settings("database", "key_file")
+def price(config: str | None, **flags: Any) -> None:
+    """Look again for prices of the turns that have none, after an update.
+
+    A newer version may know more models. Turns that have a price keep it.
+    """
+    settings = load_settings(config, flags)
+    with open_ledger(settings) as engine:
+        with engine.execution_options(**database.WRITES).begin() as connection:
+            asked = ask_prices_again(connection)
+        price_all(engine, sellers(settings))
+    click.echo(f"{asked:,} rows that had no price were looked up; price_note says what came of it.")
 
 
 @command.command("rollup")

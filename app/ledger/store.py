@@ -198,6 +198,12 @@ def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int
     return len(ids)
 
 
+def ask_prices_again(connection: Connection) -> int:
+    """Let the rows wait once more that were looked at and have no price; returns how many."""
+    refused = and_(c.cost_usd.is_(None), c.price_note.is_not(None))
+    return connection.execute(update(turns).where(refused).values(price_note=None)).rowcount
+
+
 def prune_rows(connection: Connection, before: int, *, limit: int) -> int:
     """Delete up to ``limit`` rows that started before an instant; the rollups keep them."""
     old = select(c.id).where(c.started_at < before).order_by(c.started_at).limit(limit)

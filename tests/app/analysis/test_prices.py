@@ -1,7 +1,9 @@
 """The figures below were computed by hand from the list's prices of those days."""
 
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
@@ -191,3 +193,9 @@ def test_without_long_writes_the_package_itself_says_the_same(model, usage):
     assert Priced(round(by_package.total_price * 10**9), prices.LIST_PRICE) == price(
         model, None, None, AT, usage
     )
+
+
+def test_the_documentation_says_what_each_note_means():
+    text = (Path(__file__).parents[3] / "docs" / "ledger.md").read_text()
+    section = text.split("\n## Prices\n")[1].split("\n## ")[0]
+    assert list(prices.NOTES) == re.findall(r"^\| `(\w+(?::\w+)?)` \|", section, re.MULTILINE)[1:]

@@ -1,9 +1,11 @@
+from decimal import Decimal
 from pathlib import Path
 
 from sqlalchemy import delete, func, select
 
 from app.ledger import database, retention
 from app.ledger.database import prepare
+from app.ledger.models import turns
 from app.ledger.rollups import tables
 from app.ledger.rollups.contribution import DAY, LEVELS
 from app.ledger.writer import write_rows
@@ -18,6 +20,23 @@ def test_db_upgrade_makes_the_ledger_and_says_where_it_stands(tmp_path: Path):
         result.output,
     )
     assert (tmp_path / "new.sqlite3").is_file()
+
+
+def test_db_price_asks_again_where_there_was_none(ledger):
+    engine = prepare("ledger.sqlite3")
+    had = [
+        make_row(turn_id="known", cost_usd=Decimal(1), price_note="list_price@0.1"),
+        make_row(turn_id="unknown", price_note="no_price:model@0.1"),
+    ]
+    write_rows(engine, had)
+    result = run("db", "price", "--database", "ledger.sqlite3")
+    assert "1 rows that had no price were looked up" in result.output
+    query = select(turns.c.cost_usd).where(turns.c.turn_id.in_(["known", "unknown"]))
+    with engine.connect() as connection:
+        found = connection.execute(query.order_by(turns.c.turn_id)).scalars().all()
+    # 100 × 4 + 900 × 0.40 + 50 × 20 dollars per million.
+    assert [Decimal(1), Decimal("0.00176")] == found
+    engine.dispose()
 
 
 def test_db_rollup_counts_the_rows_anew(ledger):
