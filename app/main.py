@@ -35,6 +35,7 @@ from app.ledger.listening import Listener
 from app.ledger.probe import Probe
 from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
+from app.merging import Merger
 from app.paths import STATIC
 from app.pricing import sellers
 from app.pruning import Pruner
@@ -130,7 +131,9 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     def written(rows: list[TurnRow]) -> None:
         web.hub.publish(rows)
         web.telemetry.observe(rows)
+        merger.written(rows)
 
+    merger = Merger(engine)
     web.hub.start()
     announcer = Announcer()
     journal = Journal(settings.journal_dir, limit=settings.journal_bytes)
@@ -160,6 +163,8 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
     judge = Judge(engine, service.clock, sellers(settings))
     stack.push_async_callback(judge.aclose)
     judge.start()
+    stack.push_async_callback(merger.aclose)
+    merger.start()
     importing = web.importing = await asyncio.to_thread(_importing, service, keys, engine)
     stack.push_async_callback(asyncio.to_thread, importing.close)
 

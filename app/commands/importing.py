@@ -54,6 +54,11 @@ def command(
                 undone = imports.undo(engine, undo, progress)
             judge_all(engine, SystemClock())
             click.echo(f"{undone.rows:,} rows are taken away again.")
+            if undone.parted:
+                click.echo(
+                    f"{undone.parted:,} more records were one row with a gateway's, "
+                    "which is as it was before."
+                )
             if undone.kept:
                 click.echo(
                     f"{undone.kept:,} more had been deleted as too old: "

@@ -39,12 +39,23 @@ def text(report: Report) -> list[str]:
         )
     if report.import_id is None:
         return [*lines, "There was nothing to import."]
+    if report.merged:
+        lines.append(_merged(report))
     counts = report.counts
     lines.append(
         f"{counts.new:,} new, {counts.known:,} known, {counts.skipped.total():,} skipped."
         + (f" Undo with: warmline import --undo {report.import_id}" if counts.new else "")
     )
     return lines
+
+
+def _merged(report: Report) -> str:
+    line = (
+        f"{count(report.merged, 'call')} of these a gateway had seen: one row each, the gateway's."
+    )
+    if report.differing:
+        line += f" Of {report.differing:,} the log has other token counts: the gateway's count."
+    return line
 
 
 def listing(found: Sequence[Import]) -> list[str]:

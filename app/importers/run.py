@@ -30,7 +30,7 @@ from app.importers.importer import (
     Skipped,
 )
 from app.importers.lines import Line, split
-from app.ledger import imports
+from app.ledger import imports, merging
 from app.ledger.imports import Counts
 from app.ledger.rows import TurnRow, to_ms
 
@@ -74,6 +74,10 @@ class Report:
     """Files of folders that are of no known format."""
     strangers: int = 0
     """Tenants of new rows that the ledger did not know, although it knew others."""
+    merged: int = 0
+    """New records of calls that a gateway had seen: they are one row with its own."""
+    differing: int = 0
+    """Of these, the ones that tell other figures."""
 
     @property
     def counts(self) -> Counts:
@@ -127,9 +131,11 @@ def run(
         )
 
     try:
-        _Run(
-            engine, report, clock, identity, again=again, progress=progress, watch=watch
-        ).take(readable)
+        _Run(engine, report, clock, identity, again=again, progress=progress, watch=watch).take(
+            readable
+        )
+        merging.merge_waiting(engine)
+        report.merged, report.differing = merging.counted(engine, report.import_id)
     except BaseException:
         with contextlib.suppress(Exception):  # the database may be what has failed
             finish(imports.INTERRUPTED)
@@ -204,9 +210,7 @@ class _Run:
 
     def take(self, readable: Sequence[Readable]) -> None:
         done, total = 0, sum(file.size for file in readable)
-        parents = Rollouts(
-            (file.path for file in readable if file.importer is CODEX), self._watch
-        )
+        parents = Rollouts((file.path for file in readable if file.importer is CODEX), self._watch)
         self._progress(0, total)
         for told, importer, path, size in readable:
             try:

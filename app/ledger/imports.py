@@ -26,10 +26,10 @@ from typing import Any
 from sqlalchemy import Connection, Engine, delete, func, select, update
 
 from app.errors import AppError
-from app.ledger import store
+from app.ledger import merging, store
 from app.ledger.database import WRITES
 from app.ledger.joining import joined
-from app.ledger.models import import_keys, imports, turns
+from app.ledger.models import import_keys, imports, merged_records, turns
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables as rollups
 from app.ledger.rollups.among import text
@@ -43,7 +43,7 @@ PURGED = "was purged from this ledger"
 TOO_OLD = "is from before the time whose rows this ledger keeps"
 _NAMES_LIMIT = 512
 
-c, k, i = turns.c, import_keys.c, imports.c
+c, k, i, m = turns.c, import_keys.c, imports.c, merged_records.c
 
 
 @dataclass(slots=True)
@@ -94,6 +94,8 @@ class Undone:
     """Rows that were taken away, with all that they had added."""
     kept: int
     """Rows that were no longer there: what they had added to the sums stays."""
+    parted: int = 0
+    """Records that were one row with a gateway's, which is as it was before."""
 
 
 def begin(engine: Engine, import_id: str, now: int, names: Sequence[str]) -> None:
@@ -138,6 +140,7 @@ def take(
             ]
             counts.new = len(store.insert_rows(connection, mine))
             counts.known += len(wanted) - counts.new
+            merging.mark(connection, {row.session for row in mine})
         whole = Counts(so_far.new, so_far.known, so_far.skipped.copy())
         whole.add(counts)
         connection.execute(update(imports).where(i.id == import_id).values(_columns(whole)))
@@ -221,26 +224,32 @@ def undo(
     writing = engine.execution_options(**WRITES)
     with engine.connect() as connection:
         total = connection.execute(select(func.count()).where(mine)).scalar_one()
-    removed = last = 0
+    removed = last = parted = 0
     _mark(writing, import_id, UNDOING)
     progress(0, total)
     while True:
         with writing.begin() as connection:
-            query = select(c.id, c.turn_id).where(mine, c.id > last).order_by(c.id)
-            found = connection.execute(query.limit(store.AT_ONCE)).all()
-            if not found:
-                break
-            last = found[-1].id
-            removed += store.delete_rows(connection, c.id.in_([row.id for row in found]))
-            keys = [key_of(row.turn_id) for row in found]
-            connection.execute(delete(import_keys).where(k.import_id == import_id, k.key.in_(keys)))
+            ids = merging.part(connection, m.import_id == import_id, keep=False)
+            parted += len(ids)
+            if not ids:
+                query = select(c.id, c.turn_id, c.session).where(mine, c.id > last).order_by(c.id)
+                found = connection.execute(query.limit(store.AT_ONCE)).all()
+                if not found:
+                    break
+                last, ids = found[-1].id, [row.turn_id for row in found]
+                removed += store.delete_rows(connection, c.id.in_([row.id for row in found]))
+                merging.mark(connection, {row.session for row in found})
+            keys = k.key.in_([key_of(turn_id) for turn_id in ids])
+            connection.execute(delete(import_keys).where(k.import_id == import_id, keys))
         progress(min(removed, total), total)
+    merging.part_orphans(engine)
+    merging.merge_waiting(engine)
     _mark(writing, import_id, UNDONE)
     with engine.connect() as connection:
         kept = connection.execute(
             select(func.count()).select_from(import_keys).where(k.import_id == import_id)
         ).scalar_one()
-    return Undone(removed, kept)
+    return Undone(removed, kept, parted)
 
 
 def _mark(writing: Engine, import_id: str, state: str) -> None:
@@ -320,7 +329,8 @@ def _there(connection: Connection, rows: Collection[TurnRow]) -> set[str]:
     if not rows:
         return set()
     ids = [row.turn_id for row in rows]
-    return set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
+    found = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
+    return found | merging.ids_among(connection, ids)
 
 
 def _join(connection: Connection, known: dict[str, TurnRow]) -> None:
@@ -335,6 +345,8 @@ def _join(connection: Connection, known: dict[str, TurnRow]) -> None:
             changed.append(together)
     if changed:
         store.update_rows(connection, sorted(changed, key=lambda row: row.turn_id))
+        merging.mark(connection, {row.session for row in changed})
+    merging.relearn(connection, known)
 
 
 def _put_keys(connection: Connection, keys: Sequence[bytes], import_id: str) -> list[bytes]:

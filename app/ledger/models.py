@@ -224,6 +224,48 @@ class ImportKey(Base):
     __table_args__ = ({"sqlite_with_rowid": False},)
 
 
+class MergedRecord(Base):
+    """A record of another tool's log whose call has a gateway's row: it has none of its own."""
+
+    __tablename__ = "merged_records"
+
+    record_id: Mapped[str] = mapped_column(primary_key=True)
+    """The ``turn_id`` of the row that it would be."""
+    turn_id: Mapped[str]
+    """The gateway's row."""
+    import_id: Mapped[str]
+    session: Mapped[str]
+    session_key: Mapped[str]
+    """This and what follows: of the record."""
+    root_session: Mapped[str | None]
+    tenant: Mapped[str]
+    started_at: Mapped[int] = mapped_column(BigInteger())
+    differs: Mapped[bool]
+    """Its figures are not those of the gateway's row."""
+    record: Mapped[str]
+    """JSON: what is known of its columns."""
+    before: Mapped[str]
+    """JSON: the columns that the gateway's row has learned, as they were."""
+
+    __table_args__ = (
+        Index("uq_merged_records_turn_id", "turn_id", unique=True),
+        Index(None, "import_id"),
+        Index(None, "session"),
+    )
+
+
+class UnmergedSession(Base):
+    """A session whose records have not been held against the rows of gateways yet."""
+
+    __tablename__ = "unmerged_sessions"
+
+    session: Mapped[str] = mapped_column(primary_key=True)
+    times: Mapped[int]
+    """How often it was said, so that nothing that comes meanwhile is overlooked."""
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
 class LedgerFact(Base):
     """What is true of the ledger as a whole, by name."""
 
@@ -237,3 +279,5 @@ turns: Table = Base.metadata.tables["turns"]
 ledger_facts: Table = Base.metadata.tables["ledger_facts"]
 imports: Table = Base.metadata.tables["imports"]
 import_keys: Table = Base.metadata.tables["import_keys"]
+merged_records: Table = Base.metadata.tables["merged_records"]
+unmerged_sessions: Table = Base.metadata.tables["unmerged_sessions"]

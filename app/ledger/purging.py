@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from sqlalchemy import ColumnElement, Connection, Engine, and_, func, or_, select, update
 
 from app.errors import LedgerError
-from app.ledger import imports, store
+from app.ledger import imports, merging, store
 from app.ledger.database import WRITES
 from app.ledger.models import imports as imports_table
-from app.ledger.models import turns
+from app.ledger.models import merged_records, turns
 from app.ledger.rollups import forget, tables
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, start_of
@@ -26,7 +26,7 @@ from app.ledger.rollups.state import RollupState
 _NAME = 8
 """Characters from which on a session's name is looked for in names of imported files."""
 _PURGED = "(purged)"
-c, s = turns.c, tables.sessions.c
+c, s, m = turns.c, tables.sessions.c, merged_records.c
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +68,8 @@ def look(engine: Engine, target: Target) -> Found:
         ).where(_rows(connection, target))
         rows, sessions, first_at, last_at, tenants = connection.execute(query).one()
         until = _pruned_until(states.read(connection), target)
+        merged = select(func.count()).where(_merged(target))
+        rows += connection.execute(merged).scalar_one()
         summed = 0
         if until is not None:
             summed = forget.turns_of(connection, _sums(connection, target), until)
@@ -95,6 +97,14 @@ def purge(
     while True:
         with writing.begin() as connection:
             _overwrite(connection)
+            ids = merging.part(connection, _merged(target), keep=False)
+            imports.bury(connection, ids)
+        if not ids:
+            break
+        deleted += len(ids)
+    while True:
+        with writing.begin() as connection:
+            _overwrite(connection)
             gone, last = _delete(connection, and_(rows, c.id > last), limit=store.AT_ONCE)
         if not last:
             break
@@ -113,6 +123,7 @@ def purge(
             forget.sessions(connection, sums, until, state)
         forget.unused_keys(connection)
         _forget_names(connection, names)
+        merging.forget_names(connection)
     progress(total, total)
     return deleted
 
@@ -156,7 +167,8 @@ def _delete(
     if not found:
         return 0, 0
     gone = store.delete_rows(connection, c.id.in_([row.id for row in found]))
-    imports.bury(connection, [row.turn_id for row in found])
+    ids = [row.turn_id for row in found]
+    imports.bury(connection, [*ids, *merging.forget(connection, ids)])
     return gone, found[-1].id
 
 
@@ -172,6 +184,12 @@ def _rows(connection: Connection, target: Target) -> ColumnElement[bool]:
     else:
         whose = _of_session(connection, target.session or "")
     return whose if target.before is None else and_(whose, c.started_at < target.before)
+
+
+def _merged(target: Target) -> ColumnElement[bool]:
+    """Records that have no rows of their own; by its name a session's gateways' rows have them."""
+    whose = m.session_key == target.session if target.tenant is None else m.tenant == target.tenant
+    return whose if target.before is None else and_(whose, m.started_at < target.before)
 
 
 def _of_session(connection: Connection, name: str) -> ColumnElement[bool]:

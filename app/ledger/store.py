@@ -7,7 +7,7 @@ All functions are called within a transaction that writes (``database.WRITES``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple, cast
@@ -27,7 +27,7 @@ from sqlalchemy import text as sql_text
 
 from app.errors import LedgerError
 from app.ledger.inserting import insert_new
-from app.ledger.models import UNPRICED, turns
+from app.ledger.models import UNPRICED, merged_records, turns
 from app.ledger.rollups import apply, lives, session_ends
 from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import Contributions
@@ -100,14 +100,24 @@ def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
 
     A verdict and a price that they have and whose ground changes are forgotten.
     """
-    changed = 0
-    for some in _parts(rows):
-        new = {row.turn_id: row for row in some}
-        old = [row for row in _locked(connection, c.turn_id.in_(new)) if row != new[row.turn_id]]
-        changed += len(old)
-        if not old:
-            continue
-        after = [_with_ground(row, new[row.turn_id]) for row in old]
+    return sum(exchange(connection, some) for some in _parts(rows))
+
+
+def exchange(
+    connection: Connection,
+    changed: Sequence[TurnRow] = (),
+    *,
+    gone: Collection[str] = (),
+    new: Sequence[TurnRow] = (),
+) -> int:
+    """Give rows other values, delete those with the ids ``gone`` and insert ``new`` ones; returns
+    how many rows were changed. Not more than ``AT_ONCE`` in all: it is one part of the sums."""
+    wanted = {row.turn_id: row for row in changed}
+    locked = _locked(connection, c.turn_id.in_([*wanted, *gone]))
+    deleted = [row for row in locked if row.turn_id not in wanted]
+    old = [row for row in locked if row != wanted.get(row.turn_id, row)]
+    after = [_with_ground(row, wanted[row.turn_id]) for row in old]
+    if after:
         connection.execute(
             update(turns).where(c.turn_id == bindparam("of_turn")),
             [
@@ -115,12 +125,19 @@ def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
                 for row in after
             ],
         )
+    if deleted:
+        connection.execute(delete(turns).where(c.turn_id.in_([row.turn_id for row in deleted])))
+    inserted = insert_new(connection, new) if new else []
+    touched = [*after, *deleted, *inserted]
+    if touched:
         made = Contributions()
-        made.add(old, -1)
-        made.add(after)
-        _count(connection, made, after, taken=True)
-        _unsettle(connection, _shaken(zip(old, after, strict=True)))
-    return changed
+        made.add([*old, *deleted], -1)
+        made.add([*after, *inserted])
+        _count(connection, made, touched, taken=True)
+        shaken = _shaken(zip(old, after, strict=True))
+        _unsettle(connection, shaken | {row.session_key for row in deleted})
+        _unsettle_after(connection, inserted)
+    return len(after)
 
 
 def delete_rows(
@@ -207,7 +224,12 @@ def ask_prices_again(connection: Connection) -> int:
 def prune_rows(connection: Connection, before: int, *, limit: int) -> int:
     """Delete up to ``limit`` rows that started before an instant; the rollups keep them."""
     old = select(c.id).where(c.started_at < before).order_by(c.started_at).limit(limit)
-    return connection.execute(delete(turns).where(c.id.in_(old))).rowcount
+    deleted = delete(turns).where(c.id.in_(old)).returning(c.turn_id)
+    gone = connection.execute(deleted).scalars().all()
+    if gone:
+        merged = delete(merged_records).where(merged_records.c.turn_id.in_(gone))
+        connection.execute(merged)
+    return len(gone)
 
 
 def _count(
