@@ -129,6 +129,7 @@ def test_a_sub_agent_that_opens_with_its_parents_history_counts_its_own():
     spawned = {"subagent": {"thread_spawn": {"parent_thread_id": THREAD, "depth": 1}}}
     file = fork(1, 6_000, 6_100, forked_from_id=None, source=spawned)
     assert [6_000, 6_100] == inputs(rows(file, parents=history()))
+    assert 1 == len(skipped(file, parents=history()))
     assert {("child", THREAD)} == {
         (row.session, row.root_session) for row in rows(file, parents=history())
     }

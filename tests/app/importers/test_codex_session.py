@@ -1,5 +1,6 @@
 """The figures of a real session of Codex 0.58, in a rollout of its shape."""
 
+import re
 from collections import Counter
 
 from app.analysis.verdicts import judge
@@ -67,6 +68,8 @@ def test_half_of_the_counts_are_requests():
         sum(row.input_tokens for row in found),
         sum(row.cached_tokens for row in found),
     )
+    naive = re.findall(rb'"last_token_usage": ?{"input_tokens": ?(\d+)', rollout().data)
+    assert 2_198_522 == sum(map(int, naive)), "what the file would be without a rule"
 
 
 def test_what_became_of_the_cache_is_what_counters_alone_can_tell():
