@@ -141,7 +141,7 @@ class _Log:
         self._asked: list[_Asked] = []
         """Requests whose response has not begun."""
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._done: OrderedDict[str, None] = OrderedDict()
+        self._done: OrderedDict[tuple[str | None, int | None], None] = OrderedDict()
 
     def meet(self, line: int, told: Told | None) -> Iterator[Item]:
         if told is None:
@@ -202,11 +202,11 @@ class _Log:
     def _once(
         self, line: int, told: Told, response: Response, begun: _Open | None
     ) -> TurnRow | Skipped:
-        name = text(response.id)
-        if name is not None:
-            if name in self._done:
+        known = (text(response.id), moment(response.created_at))
+        if known[0] is not None:
+            if known in self._done:
                 return Skipped(line, REPEATED)
-            self._done[name] = None
+            self._done[known] = None
             if len(self._done) > _REMEMBERED:
                 self._done.popitem(last=False)
         return _row(line, told, response, begun)
@@ -226,7 +226,8 @@ def _row(line: int, told: Told, response: Response, begun: _Open | None) -> Turn
     session, previous = _session(response, request), _of("previous_response_id", response, request)
     name = text(response.id)
     usage = _usage(inner(response.usage))
-    identity: tuple[str | int | None, ...] = ("response", name)
+    # Some providers use an id again, for another response.
+    identity: tuple[str | int | None, ...] = ("response", name, moment(response.created_at))
     if name is None:
         figures = (usage.input_tokens, usage.cached_tokens, usage.output_tokens)
         identity = ("values", text(response.model), previous, started_at, ended_at, *figures)

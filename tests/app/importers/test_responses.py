@@ -212,6 +212,11 @@ def test_a_response_is_one_row_in_whichever_file_and_form_it_stands():
     assert alone.turn_id == split(stream(ended(1)))[0].turn_id
 
 
+def test_an_id_that_a_provider_uses_again_is_of_another_response():
+    found = of(response(1), response(1, created_at=T + 60))
+    assert 2 == len({row.turn_id for row in found})
+
+
 def test_responses_without_an_id_are_known_by_what_they_say():
     found = of(response(1, id=""), response(2, id=None), response(3, id=""))
     assert 3 == len({row.turn_id for row in found})
