@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import logging
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -60,6 +62,10 @@ TTFT_BUCKETS = (
     40.0,
     80.0,
 )
+
+
+_Counted: TypeAlias = defaultdict[tuple[Counter, tuple[str, ...]], int]
+"""How much is to be added to each counter, by its labels."""
 
 
 class Telemetry:
@@ -136,8 +142,17 @@ class Telemetry:
         ).labels(version).set(1)
 
     def observe(self, rows: Iterable[TurnRow]) -> None:
+        # Looking a label up takes as long as all else: once for those of many rows.
+        counted: _Counted = defaultdict(int)
+        seconds: defaultdict[tuple[str, ...], list[float]] = defaultdict(list)
         for row in rows:
-            self._observe(row)
+            self._observe(row, counted, seconds)
+        for (counter, labels), amount in counted.items():
+            counter.labels(*labels).inc(amount)
+        for labels, values in seconds.items():
+            histogram = self._ttft.labels(*labels)
+            for value in values:
+                histogram.observe(value)
 
     def passed(self, upstream: str, status: int) -> None:
         """A request that was passed through, with the status that its client saw."""
@@ -188,58 +203,55 @@ class Telemetry:
     def render(self) -> bytes:
         return generate_latest(self.registry)
 
-    def _observe(self, row: TurnRow) -> None:
+    def _observe(
+        self,
+        row: TurnRow,
+        counted: _Counted,
+        seconds: defaultdict[tuple[str, ...], list[float]],
+    ) -> None:
         model = self._model(row.model)
         mode = row.mode or UNKNOWN
-        self._requests.labels(
-            model,
-            row.client_transport or UNKNOWN,
-            mode,
-            row.reason or UNKNOWN,
-            row.status,
-            row.kind,
-        ).inc()
+        transport, reason = row.client_transport or UNKNOWN, row.reason or UNKNOWN
+        counted[self._requests, (model, transport, mode, reason, row.status, row.kind)] += 1
         if row.kind == Kind.GENERATION and row.mode is not None:
-            self._observe_continuation(row)
+            self._observe_continuation(row, counted)
         if row.kind != Kind.GENERATION or row.status not in SUCCEEDED:
             return
         if row.eligible and row.mode is not None:
-            self._eligible.labels(model).inc()
+            counted[self._eligible, (model,)] += 1
             if row.reason == "prefix_mismatch":
-                self._mismatches.labels(model).inc()
-        self._observe_tokens(row, model)
+                counted[self._mismatches, (model,)] += 1
+        self._observe_tokens(row, model, counted)
         if row.ttft_ms is not None:
-            self._ttft.labels(model, mode, cache_class_of(row)).observe(row.ttft_ms / 1000)
+            seconds[model, mode, cache_class_of(row)].append(row.ttft_ms / 1000)
 
-    def _observe_continuation(self, row: TurnRow) -> None:
-        def count(name: str, amount: int = 1) -> None:
-            self._continued[name].labels(row.upstream).inc(amount)
-
-        count("requests")
+    def _observe_continuation(self, row: TurnRow, counted: _Counted) -> None:
+        continued, labels = self._continued, (row.upstream,)
+        counted[continued["requests"], labels] += 1
         if row.status in (Status.FAILED, Status.ERROR, Status.RATE_LIMITED):
-            count("errors")
+            counted[continued["errors"], labels] += 1
         if row.reason in FALLBACKS and (row.attempts or 0) > 1:
-            count("fallbacks")
+            counted[continued["fallbacks"], labels] += 1
         if row.reason == Reason.OK:
-            count("continuations")
-            count("delta_items", row.items_sent or 0)
-            count("full_items", row.items_total or 0)
+            counted[continued["continuations"], labels] += 1
+            counted[continued["delta_items"], labels] += row.items_sent or 0
+            counted[continued["full_items"], labels] += row.items_total or 0
 
-    def _observe_tokens(self, row: TurnRow, model: str) -> None:
+    def _observe_tokens(self, row: TurnRow, model: str, counted: _Counted) -> None:
         given, cached, written = row.input_tokens, row.cached_tokens, row.cache_write_tokens
         if given is not None and cached is not None:
             rest = max(0, given - cached)
             part = min(written or 0, rest)
-            self._input.labels(model, "cached").inc(min(cached, given))
-            self._input.labels(model, "cache_write").inc(part)
-            self._input.labels(model, "uncached").inc(rest - part)
+            counted[self._input, (model, "cached")] += min(cached, given)
+            counted[self._input, (model, "cache_write")] += part
+            counted[self._input, (model, "uncached")] += rest - part
         if row.output_tokens is not None:
             thought = min(row.reasoning_tokens or 0, row.output_tokens)
-            self._output.labels(model, "reasoning").inc(thought)
-            self._output.labels(model, "text").inc(row.output_tokens - thought)
+            counted[self._output, (model, "reasoning")] += thought
+            counted[self._output, (model, "text")] += row.output_tokens - thought
         for field in ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens"):
             if getattr(row, field) is None:
-                self._usage_unknown.labels(model, field).inc()
+                counted[self._usage_unknown, (model, field)] += 1
 
     def _model(self, model: str | None) -> str:
         if model is None:

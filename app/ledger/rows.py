@@ -23,8 +23,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @dataclass(slots=True, kw_only=True)
 class TurnRow:
-    """Never changed once it is made. Not frozen: with so many fields that takes four times as long,
-    and one is made for every turn."""
+    """Nobody changes it but its writer, which sets ``recorded_at``. Not frozen: with so many fields
+    that takes four times as long, and one is made for every turn."""
 
     # The turn
     turn_id: str

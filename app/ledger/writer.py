@@ -18,7 +18,7 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 
 from sqlalchemy import Connection, Engine
@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 _FIRST_PAUSE = 0.05
 _LONGEST_PAUSE = 5.0
+_LONGER_IN_COMPANY = 5
+"""So many times longer rows wait for company after a batch of several: every transaction takes the
+interpreter away from the turns that are under way, more than once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +107,8 @@ class LedgerWriter:
         self._retrying = False
         self._waiting_since: int | None = None
         self._hurry = 0
+        self._in_company = False
+        """The last batch had several rows."""
         self._closed = False
         self._abandoned = False
         if journal is not None:
@@ -250,9 +255,11 @@ class LedgerWriter:
             if not self._retrying:
                 self._changed.wait_for(
                     lambda: len(self._queue) >= self._batch_size or self._closed or self._hurry,
-                    self._linger,
+                    self._linger * (_LONGER_IN_COMPANY if self._in_company else 1),
                 )
-            return list(islice(self._queue, self._batch_size))
+            batch = list(islice(self._queue, self._batch_size))
+            self._in_company = len(batch) > 1
+            return batch
 
     def _wait_before_retry(self, error: Exception, pause: float) -> bool:
         with self._changed:
@@ -321,14 +328,15 @@ class LedgerWriter:
         with self._engine.begin() as connection:
             # Only now: a wait for SQLite's lock may be longer than alerts wait for rows.
             recorded_at = to_ms(self._clock.now())
-            rows = [replace(row, recorded_at=recorded_at) for row in batch]
-            new = insert_rows(connection, rows)
+            for row in batch:  # nobody else has it yet; a copy takes as long as inserting it
+                row.recorded_at = recorded_at
+            new = insert_rows(connection, batch)
             if self._within is not None:
                 self._within(connection, new)
         with self._changed:
             self._written += len(new)
-            self._duplicates += len(rows) - len(new)
-        return rows
+            self._duplicates += len(batch) - len(new)
+        return list(batch)
 
 
 def write_rows(engine: Engine, rows: Iterable[TurnRow], *, batch_size: int = 1_000) -> int:
