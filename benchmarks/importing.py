@@ -1,8 +1,9 @@
 """What it costs to take half a gigabyte of rollouts in, again, and to report on them.
 
-Makes rollouts of Codex in the shapes of 0.171, nine tenths of them texts, and runs the commands
-that users run, each in a process of its own: into SQLite and into a PostgreSQL that is started for
-it, plain and compressed. Prints each figure with its target.
+Makes rollouts of Codex in the shapes of 0.171 and runs the commands that users run, each in a
+process of its own: into SQLite and into a PostgreSQL that is started for it, plain and compressed.
+Prints each figure with its target. What a request costs is many times what its texts cost: so there
+is half a gigabyte with long outputs of tools, and another one with short ones (``short``).
 
     python -m benchmarks.importing [--megabytes 500] [--folder DIR] [--only sqlite,zst,…]
 
@@ -36,6 +37,8 @@ from benchmarks.ledgering.result import Result
 MB = 1_000_000
 SESSION_MB = 2
 """Of a session that has been worked in for some hours."""
+LONG, SHORT = 20_000, 2_000
+"""Bytes that a tool has put out, on an average. Both are written down twice."""
 MB_A_SECOND = 100.0
 """Of CPU time."""
 PEAK_MIB = 150.0
@@ -45,7 +48,9 @@ _BEGAN = datetime(2026, 11, 1, tzinfo=UTC)
 class _Session:
     """A rollout, line by line."""
 
-    def __init__(self, number: int, texts: _Texts) -> None:
+    def __init__(self, number: int, texts: _Texts, output: int) -> None:
+        """``output``: of a tool, in bytes."""
+        self._output = output
         self._moment = _BEGAN + timedelta(minutes=37 * number)
         ms = int(self._moment.timestamp() * 1_000)
         self.name = f"{ms >> 16:08x}-{ms & 0xFFFF:04x}-7000-8000-{number:012x}"
@@ -85,9 +90,9 @@ class _Session:
             arguments = json.dumps({"cmd": self._texts.some(300)})
             yield self._item("function_call", name="shell", arguments=arguments, call_id=call)
             yield from self._used(turn, step, context + 1_000 * step)
-            output = self._texts.some(int(random.paretovariate(1.2) * 2_500) % 60_000)
+            output = self._texts.some(int(random.expovariate(1 / self._output)))
             yield self._item("function_call_output", call_id=call, output=output)
-            yield self._event("item_completed", item={"type": "exec", "output": output[:4_000]})
+            yield self._event("item_completed", item={"type": "exec", "output": output})
         yield self._item("message", role="assistant", content=self._texts.parts(2_000))
         yield from self._used(turn, 99, context + 9_000)
         yield self._event("task_complete", turn_id=turn, time_to_first_token_ms=900)
@@ -152,17 +157,21 @@ class _Texts:
 
 
 def make(folder: Path, megabytes: int) -> None:
-    """The rollouts, plain in one folder and compressed in another."""
+    """The rollouts, in a folder for each kind."""
     random.seed(7)
     texts = _Texts()
     for number in range(max(1, megabytes // SESSION_MB)):
-        session = _Session(number, texts)
-        data = b"".join(session.lines(SESSION_MB * MB))
-        for kind, content in (("plain", data), ("zst", zstandard.compress(data))):
-            path = folder / kind / session.place
-            path = path.with_name(path.name + (".zst" if kind == "zst" else ""))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(content)
+        for kind, output in (("plain", LONG), ("short", SHORT)):
+            session = _Session(number, texts, output)
+            data = b"".join(session.lines(SESSION_MB * MB))
+            _put(folder / kind / session.place, data)
+            if kind == "plain":
+                _put(folder / "zst" / f"{session.place}.zst", zstandard.compress(data))
+
+
+def _put(path: Path, data: bytes) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,8 +241,13 @@ def reported(folder: Path, size: int) -> Iterator[Result]:
         yield from results(f"report, {kind}", warmline("report", str(folder / kind)), size)
 
 
+def _size_of(folder: Path) -> int:
+    return sum(path.stat().st_size for path in folder.rglob("*.jsonl"))
+
+
 PARTS: dict[str, Callable[[Path, int], Iterator[Result]]] = {
     "sqlite": on_sqlite,
+    "short": lambda folder, _size: on_sqlite(folder, _size_of(folder / "short"), "short"),
     "zst": lambda folder, size: on_sqlite(folder, size, "zst"),
     "postgresql": on_postgresql,
     "report": reported,
@@ -254,7 +268,7 @@ def main() -> int:
     try:
         if not (folder / "plain").exists():
             make(folder, given.megabytes)
-        size = sum(path.stat().st_size for path in (folder / "plain").rglob("*.jsonl"))
+        size = _size_of(folder / "plain")
         print(f"{size / MB:,.0f} MB of rollouts")
         for part in parts:
             for result in PARTS[part](folder, size):

@@ -3,32 +3,42 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
+from sqlalchemy import Engine
 
 from app import keys as key_files
 from app.clock import SystemClock
+from app.commands.ending import Ending
 from app.commands.options import load_settings, open_ledger, with_settings
 from app.commands.progress import bar
 from app.importers import report as reports
 from app.importers.identity import Identity
-from app.importers.run import run
+from app.importers.run import Report, run
+from app.importers.unchanged import Unchanged
+from app.importers.watch import Around, Watch
 from app.judging import judge_all
 from app.ledger import database, imports
+from app.ledger.rows import to_ms
 from app.settings import Settings
 
 
 @click.command("import")
 @with_settings("database", "key_file", "pseudonymize")
 @click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
+@click.option("--watch", is_flag=True, help="Go on with what is added to them, until Ctrl-C.")
+@click.option("--unchanged", is_flag=True, help="Also read files again that have not changed.")
 @click.option("--purged", is_flag=True, help="Also take rows that were purged from this ledger.")
 @click.option("--list", "listing", is_flag=True, help="List the newest imports.")
 @click.option("--undo", metavar="ID", help="Take away what an import has added.")
 def command(
     *,
     paths: tuple[Path, ...],
+    watch: bool,
+    unchanged: bool,
     purged: bool,
     listing: bool,
     undo: str | None,
@@ -39,14 +49,17 @@ def command(
 
     Sessions of Codex, Claude Code, pi and LingTai, a neutral NDJSON or CSV that any log can be made
     into, and Warmline's own exports; plain or compressed (gzip, zstd). The format is told by what
-    is in a file. Importing twice adds nothing, and an import that was interrupted goes on when it
-    is run again. docs/formats.md has the rest.
+    is in a file. Importing twice adds nothing, and reads only what has changed; an import that was
+    interrupted goes on when it is run again. docs/formats.md has the rest.
     """
-    if (bool(paths), listing, undo is not None).count(True) != 1 or (purged and not paths):
+    taking = bool(paths)
+    if (taking, listing, undo is not None).count(True) != 1 or (
+        (purged or watch or unchanged) and not taking
+    ):
         raise click.UsageError("Give files or folders, or --list, or --undo ID.")
     settings = load_settings(config, flags)
     if paths:
-        _import(settings, paths, purged=purged)
+        _import(settings, paths, watch=watch, unchanged=unchanged, purged=purged)
         return
     with open_ledger(settings) as engine:
         if undo is not None:
@@ -54,11 +67,6 @@ def command(
                 undone = imports.undo(engine, undo, progress)
             judge_all(engine, SystemClock())
             click.echo(f"{undone.rows:,} rows are taken away again.")
-            if undone.parted:
-                click.echo(
-                    f"{undone.parted:,} more records were one row with a gateway's, "
-                    "which is as it was before."
-                )
             if undone.kept:
                 click.echo(
                     f"{undone.kept:,} more had been deleted as too old: "
@@ -69,13 +77,19 @@ def command(
                 click.echo(line)
 
 
-def _import(settings: Settings, paths: tuple[Path, ...], *, purged: bool) -> None:
+def _import(
+    settings: Settings, paths: tuple[Path, ...], *, watch: bool, unchanged: bool, purged: bool
+) -> None:
     # Of several machines with one PostgreSQL none makes a key of its own.
     several = settings.database.startswith("postgresql")
     keys = (key_files.load if several else key_files.load_or_create)(settings.key_file)
     with database.closing(database.prepare(settings.database)) as engine:
         database.check_key(engine, keys)
         identity = Identity(keys, pseudonymize=settings.pseudonymize)
+        remembered = Unchanged(engine, identity, passing=purged or unchanged)
+        if watch:
+            _watch(engine, paths, identity, remembered, purged=purged)
+            return
         with bar("Importing") as progress:
             report = run(
                 engine,
@@ -84,10 +98,53 @@ def _import(settings: Settings, paths: tuple[Path, ...], *, purged: bool) -> Non
                 identity=identity,
                 again=purged,
                 progress=progress,
+                unchanged=remembered,
             )
-        with bar("Judging") as judged:
-            judge_all(engine, SystemClock(), judged)
-    for line in reports.text(report):
-        click.echo(line)
-    if report.failed or report.import_id is None:
+        if report.import_id is not None:
+            with bar("Judging") as judged:
+                judge_all(engine, SystemClock(), judged)
+    _say(reports.text(report))
+    if report.failed or (report.import_id is None and not report.unchanged):
         sys.exit(1)
+
+
+def _watch(
+    engine: Engine,
+    paths: Sequence[Path],
+    identity: Identity,
+    remembered: Unchanged,
+    *,
+    purged: bool,
+) -> None:
+    clock = SystemClock()
+
+    def brought(report: Report) -> None:
+        _say(reports.news(report, to_ms(clock.now())))
+
+    def settle() -> None:
+        judge_all(engine, clock)
+
+    with Ending() as ending:
+        click.echo("Watching. End it with Ctrl-C.", err=True)
+        watch = Watch(
+            engine,
+            paths,
+            clock,
+            identity,
+            Around(
+                rest=ending.rest,
+                stopped=ending.asked,
+                brought=brought,
+                trouble=lambda sentence: click.echo(sentence, err=True),
+                settle=settle,
+            ),
+            unchanged=remembered,
+            again=purged,
+        )
+        report = watch.run()
+    _say(reports.text(report))
+
+
+def _say(lines: Sequence[str]) -> None:
+    for line in lines:
+        click.echo(line)

@@ -96,5 +96,7 @@ class Importer:
     """Used in place of ``read`` where the format has it."""
     beside: tuple[str, ...] = ()
     """Names of the files of the same folder that it reads too."""
+    version: int = 1
+    """Counted up when it makes something else of a file: then all are read again."""
     split: Callable[[BinaryIO], Iterator[Line]] = lines.split
     """How a file falls into records: by lines, or in another way."""

@@ -13,6 +13,7 @@ from app.ledger.rows import iso
 _FILES = 6
 """Files that are told one by one: those with trouble first."""
 _REASONS = 8
+_NAMES = 3
 _HINTS = {
     PURGED: "Take them all the same with --purged.",
     TOO_OLD: "Their sums may count them already (setting retain_rows_days).",
@@ -37,8 +38,11 @@ def text(report: Report) -> list[str]:
             f"The ledger did not know {tenants} of these rows: another credential, or another key "
             "file. Their sessions stand beside those that were there, not in them."
         )
+    if report.unchanged:
+        files = count(report.unchanged, "file")
+        lines.append(f"{files} had been imported, and nothing in them has changed.")
     if report.import_id is None:
-        return [*lines, "There was nothing to import."]
+        return lines if report.unchanged else [*lines, "There was nothing to import."]
     if report.merged:
         lines.append(_merged(report))
     counts = report.counts
@@ -56,6 +60,20 @@ def _merged(report: Report) -> str:
     if report.differing:
         line += f" Of {report.differing:,} the log has other token counts: the gateway's count."
     return line
+
+
+def news(report: Report, now: int) -> list[str]:
+    """What a look of a watch has brought, at ``now`` (epoch ms): nothing, if it is nothing new."""
+    names = [printable(file.name, 60) for file in report.files if file.counts.new]
+    lines = [
+        f"{printable(file.name)}: {printable(file.failure, 300)}"
+        for file in report.files
+        if file.failure is not None
+    ]
+    if names:
+        shown = ", ".join(names[:_NAMES]) + (", …" if len(names) > _NAMES else "")
+        lines.append(f"{report.counts.new:,} new in {shown}")
+    return [f"{iso(now)[:19]}Z  {line}" for line in lines]
 
 
 def listing(found: Sequence[Import]) -> list[str]:

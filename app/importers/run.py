@@ -28,8 +28,10 @@ from app.importers.importer import (
     Parents,
     Remark,
     Skipped,
+    Vector,
 )
 from app.importers.lines import Line, split
+from app.importers.unchanged import Unchanged
 from app.ledger import imports, merging
 from app.ledger.imports import Counts
 from app.ledger.rows import TurnRow, to_ms
@@ -57,12 +59,20 @@ class FileReport:
     remarks: list[str] = field(default_factory=list)
     failure: str | None = None
     """Why it was not read, or not to its end."""
+    path: Path | None = None
+    lacks: set[str] = field(default_factory=set)
+    """Sessions that it has copied from, and whose files are not to be found."""
 
     def skip(self, skipped: Skipped) -> None:
         self.counts.skipped[skipped.why] += 1
         lines = self.examples.setdefault(skipped.why, [])
         if len(lines) < _EXAMPLES:
             lines.append(skipped.line)
+
+    @property
+    def settled(self) -> bool:
+        """Read again as it is, it would bring nothing."""
+        return not (self.failure or self.lacks or FUTURE in self.counts.skipped)
 
 
 @dataclass(slots=True)
@@ -72,6 +82,10 @@ class Report:
     files: list[FileReport]
     ignored: int = 0
     """Files of folders that are of no known format."""
+    unchanged: int = 0
+    """Files that were passed over, since they are as they were when they were read."""
+    formats: dict[Path, str] = field(default_factory=dict)
+    """Of all files whose format is known."""
     strangers: int = 0
     """Tenants of new rows that the ledger did not know, although it knew others."""
     merged: int = 0
@@ -103,15 +117,17 @@ def run(
     progress: Progress = lambda _done, _of: None,
     watch: opening.Watch | None = None,
     begun: Callable[[Report], None] = lambda _report: None,
+    unchanged: Unchanged | None = None,
 ) -> Report:
     """Import files and folders. ``again`` also takes rows that were purged; ``identity`` says whose
     the rows of other tools' logs are. ``watch`` follows the reading, and may end it; ``begun`` gets
-    the report as soon as there is one, to have it also of an import that does not end well.
+    the report as soon as there is one, to have it also of an import that does not end well. Files
+    that are ``unchanged`` are passed over.
 
     Raises ``AppError`` for a path that is not there. Whatever else ends it: what was told as taken
     is taken, and running it again takes the rest.
     """
-    report, readable = _look(expand(paths))
+    report, readable = look(expand(paths), unchanged)
     if not readable:
         return report
     report.import_id = make_id()
@@ -131,9 +147,16 @@ def run(
         )
 
     try:
-        _Run(engine, report, clock, identity, again=again, progress=progress, watch=watch).take(
-            readable
-        )
+        Taking(
+            engine,
+            report,
+            clock,
+            identity,
+            again=again,
+            progress=progress,
+            watch=watch,
+            unchanged=unchanged,
+        ).take(readable)
         merging.merge_waiting(engine)
         report.merged, report.differing = merging.counted(engine, report.import_id)
     except BaseException:
@@ -154,12 +177,13 @@ class Readable(NamedTuple):
     """Bytes of it as it lay there when it was looked at."""
 
 
-def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
+def look(files: Sequence[Named], unchanged: Unchanged | None) -> tuple[Report, list[Readable]]:
+    """A report that tells what cannot be read, and what is to be read."""
     report = Report(None, [])
     readable: list[Readable] = []
     strange: list[Path] = []
     for file in files:
-        told = FileReport(file.path.name)
+        told = FileReport(file.path.name, path=file.path)
         try:
             with opening.opened(file.path) as opened:
                 importer = detect(_head(opened.file))
@@ -169,11 +193,16 @@ def _look(files: Sequence[Named]) -> tuple[Report, list[Readable]]:
                 continue
             told.failure = _sentence(error)
         else:
-            told.format = importer.name
+            told.format = report.formats[file.path] = importer.name
             readable.append(Readable(told, importer, file.path, opened.size))
         report.files.append(told)
     beside = {file.path.parent / name for file in readable for name in file.importer.beside}
     report.ignored = sum(path not in beside for path in strange)
+    if unchanged is not None:
+        new = unchanged.new(readable)
+        report.unchanged = len(readable) - len(new)
+        readable = [file for file in readable if file.path in new]
+        report.files = [told for told in report.files if told.format is None or told.path in new]
     return report, readable
 
 
@@ -186,7 +215,10 @@ def _head(file: BinaryIO) -> bytes:
     return head
 
 
-class _Run:
+class Taking:
+    """Takes files in, as an import that has begun. ``before`` is what it has brought already, and
+    ``others`` are rollouts that these may have copied from."""
+
     def __init__(
         self,
         engine: Engine,
@@ -196,7 +228,10 @@ class _Run:
         *,
         again: bool,
         progress: Progress,
-        watch: opening.Watch | None,
+        watch: opening.Watch | None = None,
+        unchanged: Unchanged | None = None,
+        before: Counts | None = None,
+        others: Iterable[Path] = (),
     ) -> None:
         self._engine = engine
         self._report = report
@@ -205,25 +240,41 @@ class _Run:
         self._again = again
         self._progress = progress
         self._watch = watch
+        self._unchanged = unchanged
+        self._before = Counts()
+        self._before.add(before or Counts())
+        own = {path for path, name in report.formats.items() if name == CODEX.name}
+        self._parents = Rollouts(own.union(others), watch)
         self._tenants: dict[str, bool] = {}
         """Whether the ledger knew it before."""
 
     def take(self, readable: Sequence[Readable]) -> None:
         done, total = 0, sum(file.size for file in readable)
-        parents = Rollouts((file.path for file in readable if file.importer is CODEX), self._watch)
         self._progress(0, total)
         for told, importer, path, size in readable:
             try:
                 with opening.opened(path, self._watch) as opened:
-                    items = _items(importer, opened, path, parents, self._watch)
+                    items = _items(importer, opened, path, self._asking(told), self._watch)
                     for rows in _batches(items, told, self._latest):
                         self._put(told, rows)
                         self._progress(min(done + opened.position(), total), total)
             except (NotReadable, OSError) as error:
                 told.failure = _sentence(error)
+            if self._unchanged is not None and told.settled:
+                self._unchanged.read(path)
+            self._before.add(told.counts)
             done += size
         self._progress(total, total)
         self._report.strangers = self._strangers()
+
+    def _asking(self, told: FileReport) -> Parents:
+        def history(session: str) -> Sequence[Vector] | None:
+            found = self._parents(session)
+            if found is None:
+                told.lacks.add(session)
+            return found
+
+        return history
 
     def _latest(self) -> int:
         return to_ms(self._clock.now()) + _TOLERATED
@@ -234,11 +285,14 @@ class _Run:
         rows = [self._identity.place(row) for row in rows]
         known = self._tenants.keys() | {self._identity.tenant}
         self._meet({row.tenant for row in rows} - known)
+        so_far = Counts()
+        so_far.add(self._before)
+        so_far.add(told.counts)
         counts = imports.take(
             self._engine,
             self._report.import_id,
             rows,
-            self._report.counts,
+            so_far,
             again=self._again,
             logged=logged,
         )

@@ -23,10 +23,10 @@ from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any
 
-from sqlalchemy import Connection, Engine, delete, func, select, update
+from sqlalchemy import Connection, Engine, Update, delete, func, select, update
 
 from app.errors import AppError
-from app.ledger import merging, store
+from app.ledger import import_files, merging, store
 from app.ledger.database import WRITES
 from app.ledger.joining import joined
 from app.ledger.models import import_keys, imports, merged_records, turns
@@ -143,7 +143,8 @@ def take(
             merging.mark(connection, {row.session for row in mine})
         whole = Counts(so_far.new, so_far.known, so_far.skipped.copy())
         whole.add(counts)
-        connection.execute(update(imports).where(i.id == import_id).values(_columns(whole)))
+        if not connection.execute(_going_on(import_id).values(_columns(whole))).rowcount:
+            raise AppError("undone", f"The import {import_id} was undone meanwhile: it ends here.")
     return counts
 
 
@@ -152,14 +153,19 @@ def finish(
     import_id: str,
     state: str,
     *,
-    now: int,
+    now: int | None,
     counts: Counts,
     formats: Sequence[str],
 ) -> None:
-    """Close the record of an import: ``DONE`` or ``INTERRUPTED``."""
+    """Close the record of an import that nobody has undone: ``DONE`` or ``INTERRUPTED``; or say how
+    far it is: ``RUNNING``, with no ``now``."""
     values = {"state": state, "ended_at": now, "formats": ",".join(formats), **_columns(counts)}
     with engine.execution_options(**WRITES).begin() as connection:
-        connection.execute(update(imports).where(i.id == import_id).values(values))
+        connection.execute(_going_on(import_id).values(values))
+
+
+def _going_on(import_id: str) -> Update:
+    return update(imports).where(i.id == import_id, i.state.not_in([UNDOING, UNDONE]))
 
 
 def listed(engine: Engine, limit: int = 20) -> list[Import]:
@@ -215,9 +221,9 @@ def undo(
 ) -> Undone:
     """Take away what an import has added: its rows, and their part in every sum.
 
-    Rows that were there before it stay. What was taken may be imported again, except for rows that
-    retention has deleted meanwhile, which the sums still count. May be broken off and repeated.
-    Raises ``AppError`` where there is no such import.
+    It takes nothing more, if it still runs. Rows that were there before it stay. What was taken
+    may be imported again, except for rows that retention has deleted meanwhile, which the sums
+    still count. May be broken off and repeated. Raises ``AppError`` where there is no such import.
     """
     one(engine, import_id)
     mine = c.import_id == import_id
@@ -241,6 +247,7 @@ def undo(
                 merging.mark(connection, {row.session for row in found})
             keys = k.key.in_([key_of(turn_id) for turn_id in ids])
             connection.execute(delete(import_keys).where(k.import_id == import_id, keys))
+            import_files.forget(connection)
         progress(min(removed, total), total)
     merging.part_orphans(engine)
     merging.merge_waiting(engine)

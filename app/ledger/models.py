@@ -266,6 +266,17 @@ class UnmergedSession(Base):
     __table_args__ = ({"sqlite_with_rowid": False},)
 
 
+class ImportFile(Base):
+    """A file that need not be read again (``app.ledger.import_files``)."""
+
+    __tablename__ = "import_files"
+
+    place: Mapped[bytes] = mapped_column(LargeBinary(16), primary_key=True)
+    seen: Mapped[bytes] = mapped_column(LargeBinary(16))
+
+    __table_args__ = ({"sqlite_with_rowid": False},)
+
+
 class LedgerFact(Base):
     """What is true of the ledger as a whole, by name."""
 
@@ -279,5 +290,6 @@ turns: Table = Base.metadata.tables["turns"]
 ledger_facts: Table = Base.metadata.tables["ledger_facts"]
 imports: Table = Base.metadata.tables["imports"]
 import_keys: Table = Base.metadata.tables["import_keys"]
+import_files: Table = Base.metadata.tables["import_files"]
 merged_records: Table = Base.metadata.tables["merged_records"]
 unmerged_sessions: Table = Base.metadata.tables["unmerged_sessions"]

@@ -1,8 +1,12 @@
+import os
+import signal
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
+from app.commands import importing
+from app.commands.ending import Ending
 from app.importers.identity import Identity
 from app.keys import load
 from app.ledger import imports
@@ -57,11 +61,49 @@ def test_import_makes_the_ledger_and_says_what_it_did(exported: Path):
     ] == result.output.splitlines()
 
 
-def test_import_twice_adds_nothing(exported: Path):
+def test_import_twice_reads_nothing_again_unless_it_is_asked_for(exported: Path):
     command(str(exported))
     result = command(str(exported))
-    assert "0 new, 2 known, 1 skipped." == result.output.splitlines()[-1]
+    assert "2 files had been imported, and nothing in them has changed.\n" == result.output
     assert (0, 2) == (result.exit_code, held())
+    assert 0 == command("--list").exit_code
+    only_import()
+    for flag in ("--unchanged", "--purged"):
+        result = command(flag, str(exported))
+        assert "0 new, 2 known, 1 skipped." == result.output.splitlines()[-1]
+        assert (0, 2) == (result.exit_code, held())
+
+
+def test_what_was_undone_can_be_imported_again(exported: Path):
+    command(str(exported))
+    command("--undo", only_import())
+    assert "2 new, 0 known, 1 skipped." in command(str(exported)).output
+
+
+def test_a_folder_is_watched_until_it_is_told_to_end(exported: Path, monkeypatch):
+    class Ends(Ending):
+        rested = 0
+
+        def rest(self, seconds: float) -> bool:
+            self.rested += 1
+            if self.rested == 1:
+                new = [make_row(turn_id=name, started_at=PAST) for name in ("one", "two")]
+                (exported / "c.csv").write_bytes(as_csv(new))
+            if self.rested == 3:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return super().rest(0)
+
+    monkeypatch.setattr(importing, "Ending", Ends)
+    result = command("--watch", str(exported))
+    number = only_import()
+    assert (0, 4) == (result.exit_code, held())
+    lines = result.output.splitlines()
+    assert ["Watching. End it with Ctrl-C.", "2 new in a.csv, b.jsonl", "2 new in c.csv"] == [
+        line.rpartition("Z  ")[2] for line in lines[:3]
+    ]
+    assert f"4 new, 0 known, 1 skipped. Undo with: warmline import --undo {number}" == lines[-1]
+    assert " old (watched)" in command("--list").output
+    assert set(verdicts().values()) != {None}
 
 
 def test_import_lists_and_undoes(exported: Path):
@@ -98,16 +140,24 @@ def verdicts() -> dict[str, str]:
 
 
 def test_a_file_that_is_no_use_is_told_and_fails(tmp_path: Path):
-    (tmp_path / "x").write_text('{"request_id":"r","spend":4}\n')
+    (tmp_path / "x").write_text('{"type":"thread.started","thread_id":"t"}\n')
     result = command("x")
     assert 1 == result.exit_code
-    assert "x: It looks like spend logs of LiteLLM" in result.output
+    assert "x: It is what codex exec --json writes" in result.output
     assert "There was nothing to import." in result.output
     assert "There is no file nowhere." in command("nowhere").output
 
 
 @pytest.mark.parametrize(
-    "arguments", [(), ("x", "--list"), ("--list", "--undo", "1"), ("--purged", "--list")]
+    "arguments",
+    [
+        (),
+        ("x", "--list"),
+        ("--list", "--undo", "1"),
+        ("--purged", "--list"),
+        ("--watch",),
+        ("--unchanged", "--undo", "1"),
+    ],
 )
 def test_what_is_asked_for_must_be_one_thing(arguments):
     result = command(*arguments)

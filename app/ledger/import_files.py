@@ -1,0 +1,60 @@
+"""Files that need not be read again: of each that an import has read to its end, two digests.
+
+``place`` stands for where a file lies, and ``seen`` for how it was found there and for what has
+read it (``app.importers.unchanged`` makes them). Nothing can be read from them.
+
+What was taken may be given back (``imports.undo``), and then must be taken again. So each giving
+back begins another ``age``, which is a part of every digest: those that were made before it, also
+by an import that is under way, fit no file any more.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+
+from sqlalchemy import Connection, Engine, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from app.ledger.database import WRITES
+from app.ledger.models import import_files, ledger_facts
+from app.ledger.rollups import state
+
+_AGE = "import_files_age"
+_AT_ONCE = 1_000
+
+f = import_files.c
+
+
+def age(engine: Engine) -> str:
+    """Which age it is."""
+    query = select(ledger_facts.c.value).where(ledger_facts.c.name == _AGE)
+    with engine.connect() as connection:
+        return connection.execute(query).scalar_one_or_none() or ""
+
+
+def forget(connection: Connection) -> None:
+    """Let all files be read again, from the end of this transaction on."""
+    state.put(connection, _AGE, secrets.token_hex(8))
+
+
+def seen(engine: Engine, places: Sequence[bytes]) -> dict[bytes, bytes]:
+    """How the files of these places were found when they were last read to their ends."""
+    found: dict[bytes, bytes] = {}
+    with engine.connect() as connection:
+        for at in range(0, len(places), _AT_ONCE):
+            query = select(f.place, f.seen).where(f.place.in_(places[at : at + _AT_ONCE]))
+            found |= {bytes(row.place): bytes(row.seen) for row in connection.execute(query)}
+    return found
+
+
+def remember(engine: Engine, place: bytes, mark: bytes) -> None:
+    """A file was read to its end, as it was found when ``mark`` was made."""
+    insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
+    statement = insert(import_files).values(place=place, seen=mark)
+    with engine.execution_options(**WRITES).begin() as connection:
+        connection.execute(
+            statement.on_conflict_do_update(
+                index_elements=["place"], set_={"seen": statement.excluded.seen}
+            )
+        )
