@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, dropwhile
 from typing import Any
 
 import msgspec
@@ -112,7 +112,7 @@ def _words(line: bytes) -> set[str]:
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
-    source = iter(lines)
+    source = dropwhile(lambda line: not (line.too_long or line.data.strip()), lines)
     first = next(source, Line(1, b""))
     is_json = first.too_long or first.data.removeprefix(BOM).lstrip()[:1] == b"{"
     found = decoded(chain([first], source), _spend) if is_json else _of_csv(first, source)

@@ -118,7 +118,7 @@ def _data_of(lines: Iterator[Line]) -> Iterator[Line]:
 class _Asked:
     """A request that a client has sent over a WebSocket."""
 
-    request: Request
+    request: Request | None
     at: int | None
 
 
@@ -138,8 +138,10 @@ class _Open:
 
 class _Log:
     def __init__(self) -> None:
-        self._asked: list[_Asked] = []
-        """Requests whose response has not begun."""
+        self._asked: _Asked | None = None
+        """The request whose response has not begun."""
+        self._several = False
+        """There is more than one of these: whose response begins cannot be told."""
         self._open: OrderedDict[str, _Open] = OrderedDict()
         self._done: OrderedDict[tuple[str | None, int | None], None] = OrderedDict()
 
@@ -147,7 +149,8 @@ class _Log:
         if told is None:
             yield Skipped(line, NO_RESPONSE)
         elif told.type == CREATE:
-            self._asked.append(_Asked(told.request or Request(), told.at))
+            self._several = self._asked is not None
+            self._asked = _Asked(told.request, told.at)
         elif told.type == WHOLE:
             yield self._whole(line, told)
         elif told.type in _OPENING:
@@ -163,7 +166,7 @@ class _Log:
 
     def _whole(self, line: int, told: Told) -> TurnRow | Skipped:
         assert told.response is not None
-        if told.response.status not in _STATUSES:
+        if text(told.response.status) not in _STATUSES:
             return Skipped(line, NOT_ENDED)
         return self._once(line, told, told.response, None)
 
@@ -171,8 +174,8 @@ class _Log:
         name = None if told.response is None else text(told.response.id)
         if told.response is None or name is None or name in self._open:
             return
-        asked = self._asked[0] if len(self._asked) == 1 else None
-        self._asked.clear()
+        asked = None if self._several else self._asked
+        self._asked, self._several = None, False
         self._open[name] = _Open(line, told.response, told.at, asked)
         if len(self._open) > _REMEMBERED:
             yield Skipped(self._open.popitem(last=False)[1].line, NO_END)
@@ -318,7 +321,7 @@ def _sent(request: Request | None, asked: _Asked | None, previous: str | None) -
         "mode": str(Mode.WS_FULL if previous is None else Mode.WS_INCREMENTAL),
         "items_sent": items,
         "items_total": items if previous is None else None,
-        "kind": str(Kind.WARMUP) if asked.request.generate is False else None,
+        "kind": str(Kind.WARMUP) if request is not None and request.generate is False else None,
     }
 
 

@@ -67,8 +67,9 @@ class Response(msgspec.Struct):
     store: Any = None
 
 
-class Request(msgspec.Struct):
-    model: Any = None
+class _Body(msgspec.Struct):
+    """The body of a request, or a request that has one."""
+
     input: Raw = _MISSING
     body: Raw = _MISSING
     generate: Any = None
@@ -76,14 +77,6 @@ class Request(msgspec.Struct):
     conversation: Any = None
     prompt_cache_key: Any = None
     reasoning: Any = None
-
-    @property
-    def items(self) -> int | None:
-        """How many items its input has."""
-        try:
-            return len(_list(self.input))
-        except (msgspec.MsgspecError, RecursionError):
-            return None
 
 
 class _Event(msgspec.Struct):
@@ -103,9 +96,22 @@ _line = msgspec.json.Decoder(_Line).decode
 _list = msgspec.json.Decoder(list[Raw]).decode
 _text = msgspec.json.Decoder(str).decode
 _response = msgspec.json.Decoder(Response).decode
-_request = msgspec.json.Decoder(Request).decode
+_body = msgspec.json.Decoder(_Body).decode
 _event = msgspec.json.Decoder(_Event).decode
 _item = msgspec.json.Decoder(_Item).decode
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a request says of itself, without what was said."""
+
+    items: int | None
+    """How many items its input has."""
+    generate: Any
+    previous_response_id: Any
+    conversation: Any
+    prompt_cache_key: Any
+    reasoning: Any
 
 
 @dataclass(slots=True)
@@ -183,11 +189,26 @@ def _as_request(data: bytes | None) -> Request | None:
     if data is None:
         return None
     try:
-        found = _request(data)
+        found = _body(data)
+        inside = _object_in(found.body)
+        found = found if inside is None else _body(inside)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    inside = _object_in(found.body)
-    return found if inside is None else _as_request(inside)
+    return Request(
+        items=_length(found.input),
+        generate=found.generate,
+        previous_response_id=found.previous_response_id,
+        conversation=found.conversation,
+        prompt_cache_key=found.prompt_cache_key,
+        reasoning=found.reasoning,
+    )
+
+
+def _length(raw: Raw) -> int | None:
+    try:
+        return len(_list(raw))
+    except (msgspec.MsgspecError, RecursionError):
+        return None
 
 
 def moment(value: Any) -> int | None:

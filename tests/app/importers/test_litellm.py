@@ -115,7 +115,7 @@ def test_an_array_lines_printed_objects_and_a_dump_of_the_table_make_the_same_ro
     assert 3 == len(rows)
     printed = b"\n".join(json.dumps(one, indent=2).encode() for one in calls)
     texts = [one | {"metadata": json.dumps(one["metadata"])} for one in calls]
-    for data in (jsonl(*calls), printed, jsonl(*texts), dump(*calls)):
+    for data in (b"\n" + jsonl(*calls), printed, jsonl(*texts), dump(*calls)):
         assert recognizes(data)
         assert rows == split(data)
 
@@ -192,6 +192,16 @@ def test_the_providers_id_is_told_where_litellm_has_wrapped_it_and_its_own_is_no
     found = of(*(call(n, request_id=name)
                  for n, name in enumerate([wrapped, "chatcmpl-7", "resp_08f", "call-3"])))  # fmt: skip
     assert ["resp_068", "chatcmpl-7", "resp_08f", None] == [row.response_id for row in found]
+
+
+@pytest.mark.parametrize("odd", [[], {}, 7, True, "", "x" * 999])
+def test_values_of_another_type_than_they_should_have_are_unknown(odd):
+    names = call(1).keys() - {"startTime", "call_type", "cache_hit"}
+    (row,) = of(call(1, **dict.fromkeys(names, odd)))
+    assert T_MS + 1_250 == row.started_at
+    (row,) = of(call(1, metadata=dict.fromkeys([*metadata(), "error_information"], odd)))
+    assert (29_423, None) == (row.input_tokens, row.cached_tokens)
+    of(call(1, call_type=odd), call(1, startTime=odd))
 
 
 def test_rows_without_an_id_are_known_by_what_they_say():

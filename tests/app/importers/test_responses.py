@@ -239,6 +239,18 @@ def test_what_is_no_ended_response_is_told_and_other_events_are_nothing():
     ] == [str(item) for item in found]
 
 
+@pytest.mark.parametrize("odd", [[], {}, 7, True, "", "x" * 999])
+def test_values_of_another_type_than_they_should_have_are_unknown(odd):
+    names = [name for name in response(1) if name not in ("object", "created_at", "status")]
+    (row,) = of(response(1, **dict.fromkeys(names, odd)))
+    assert "completed" == row.status
+    assert "missing" == row.usage_state
+    for name in names:
+        of({"type": "response.completed", "response": response(1) | {name: odd, "status": odd}})
+    (skipped,) = of(response(1, status=odd))
+    assert isinstance(skipped, Skipped)
+
+
 def test_missing_usage_is_not_zero_and_zeros_are_a_row():
     none, zeros = of(response(1, usage=None), response(2, usage={"input_tokens": 0}))
     assert [(None, "missing"), (0, "reported")] == [
