@@ -43,6 +43,14 @@ UNJUDGED = "cache_verdict IS NULL AND kind = 'generation'"
 """Turns that wait for a verdict; in a query word by word as here, else no index is used."""
 UNPRICED = "price_note IS NULL AND cost_usd IS NULL"
 """Turns that wait for a price; likewise."""
+BROKEN = (
+    "kind = 'generation' AND status IN ('completed', 'incomplete') AND "
+    "(eligible AND mode NOT IN ('ws_incremental', 'http_incremental') OR "
+    "NOT eligible AND (reason IS NULL OR reason IN ('continuation_off', 'client_anchored')) AND "
+    "cache_verdict IN ('prefix_changed', 'identity_change', 'idle', 'pinned_floor', "
+    "'one_off_full', 'one_off_partial', 'persistent', 'unknown'))"
+)
+"""Breaks, as ``app.analysis.breaks`` tells them; likewise."""
 Words = Text().with_variant(Text(collation="C"), "postgresql")
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up INTEGER keys only
 
@@ -186,8 +194,28 @@ class Turn(Base):
             sqlite_where=text(UNPRICED),
             postgresql_where=text(UNPRICED),
         ),
+        Index(
+            "ix_turns_broken",
+            "started_at",
+            sqlite_where=text(BROKEN),
+            postgresql_where=text(BROKEN),
+        ),
         {"sqlite_autoincrement": True},
     )
+
+
+class BreakDecision(Base):
+    """What an operator last said of a group of breaks."""
+
+    __tablename__ = "break_decisions"
+
+    break_group: Mapped[str] = mapped_column(primary_key=True)
+    state: Mapped[str]
+    """``resolved``, ``muted`` or ``open``."""
+    decided_at: Mapped[int] = mapped_column(BigInteger())
+    until: Mapped[int | None] = mapped_column(BigInteger())
+    """The end of a mute; None: for ever."""
+    who: Mapped[str]
 
 
 class Import(Base):
@@ -289,6 +317,7 @@ class LedgerFact(Base):
 turns: Table = Base.metadata.tables["turns"]
 ledger_facts: Table = Base.metadata.tables["ledger_facts"]
 imports: Table = Base.metadata.tables["imports"]
+break_decisions: Table = Base.metadata.tables["break_decisions"]
 import_keys: Table = Base.metadata.tables["import_keys"]
 import_files: Table = Base.metadata.tables["import_files"]
 merged_records: Table = Base.metadata.tables["merged_records"]

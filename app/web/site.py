@@ -13,6 +13,7 @@ from app.gateway.access import HostPolicy
 from app.version import VERSION
 from app.web import (
     api,
+    breaks,
     connect,
     drift,
     economics,
@@ -65,6 +66,7 @@ def build(
     app.include_router(pages.router(web))
     app.include_router(api.router(web))
     app.include_router(witnesses.router(web))
+    app.include_router(breaks.router(web))
     app.include_router(drift.router(web))
     app.include_router(economics.router(web))
     app.include_router(export.router(web))

@@ -14,6 +14,7 @@ from tests.support.alerts import make_rule, write
 from tests.support.rows import START_MS, make_row
 from tests.support.site import open_site
 
+FINGERPRINT = "9f2c41d07a3be815"
 SECRET = "whsec_" + "c2VjcmV0" * 6
 DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 
@@ -21,7 +22,8 @@ DOC = (Path(__file__).parents[2] / "docs" / "api.md").read_text()
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     opened = open_site(tmp_path_factory.mktemp("ledger"))
-    opened.write([make_row(started_at=START_MS - 1)])
+    parted = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": FINGERPRINT}
+    opened.write([make_row(started_at=START_MS - 1), make_row(started_at=START_MS - 2, **parted)])
     yield opened
     opened.close()
 
@@ -55,6 +57,8 @@ def missing(shown, real, path=""):
         ("`GET /api/dimensions`", "/api/dimensions"),
         ("`GET /api/witnesses`", "/api/witnesses"),
         ("`GET /api/drift`", "/api/drift"),
+        ("`GET /api/breaks`", "/api/breaks"),
+        ("`GET /api/breaks/{group}`", f"/api/breaks/{FINGERPRINT}"),
         ("`GET /api/causes`", "/api/causes"),
         ("`GET /api/resets`", "/api/resets"),
         ("`GET /api/charts`", "/api/charts"),

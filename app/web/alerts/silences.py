@@ -45,7 +45,7 @@ def router(web: Web) -> APIRouter:
             id=new_id("sil_"),
             rule_id=bodies.optional_text(body, "rule_id"),
             matchers=bodies.table(body, "matchers"),
-            ends_at=_end(body, now),
+            ends_at=end_of(body, now),
             now=now,
             comment=body.get("comment") or "",
             author=body.get("author") or "",
@@ -64,7 +64,8 @@ def router(web: Web) -> APIRouter:
     return api
 
 
-def _end(body: Json, now: int) -> int:
+def end_of(body: Json, now: int) -> int:
+    """The end that a body tells, in epoch milliseconds: ``ends_at``, or ``for`` a duration."""
     given = [name for name in ("ends_at", "for") if body.get(name) not in (None, "")]
     if len(given) != 1:
         raise bodies.bad(

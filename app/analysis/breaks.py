@@ -1,0 +1,135 @@
+"""Breaks by their cause, with a state like that of an issue in an error tracker. Pure.
+
+A break is a turn that could have been continued and was not. Where nothing was decided about
+continuing (a log without reasons, a turn that was only observed) it is one that missed tokens.
+Breaks of one cause are a group: by their fingerprint; without one by their reason and what is
+behind it; without a reason by their verdict.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+from app.analysis.explain import explain
+from app.analysis.verdict_words import WORDS
+from app.analysis.verdicts import LOSSES
+from app.ledger.breaks import Decision
+from app.ledger.rows import TurnRow
+from engine.model import Kind, Mode, Reason, Status
+
+DAY = 86_400_000
+DAYS = 7
+"""What the last day is held against."""
+LEAST = 5
+"""So many in a day are worth being called an escalation."""
+TIMES = 2
+"""So many times what is usual, at least."""
+CHANCE = 1e-4
+"""How probable it may be that the usual rate alone gives so many."""
+_UNDECIDED = frozenset({None, Reason.CONTINUATION_OFF, Reason.CLIENT_ANCHORED})
+"""Reasons with which nothing was decided about continuing."""
+
+
+class State(StrEnum):
+    NEW = "new"
+    """First seen within a day."""
+    ONGOING = "ongoing"
+    ESCALATING = "escalating"
+    """Much more in the last day than is usual for it."""
+    REGRESSED = "regressed"
+    """Seen again after it was resolved."""
+    RESOLVED = "resolved"
+    MUTED = "muted"
+
+
+class Decided(StrEnum):
+    """What an operator says of a group."""
+
+    RESOLVED = "resolved"
+    MUTED = "muted"
+    OPEN = "open"
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A group over the whole ledger."""
+
+    first_at: int
+    last_at: int
+    days: Sequence[int]
+    """In how many hours of sessions each of the last ``1 + DAYS`` days of 24 hours has seen it, the
+    newest first. Breaks of one session come together: they count once an hour."""
+
+
+def group_of(row: TurnRow) -> str | None:
+    """The group of a row; None where it is no break."""
+    if row.kind != Kind.GENERATION or row.status not in (Status.COMPLETED, Status.INCOMPLETE):
+        return None
+    if row.eligible:
+        if row.mode is None or Mode(row.mode).incremental:
+            return None
+        behind = row.fallback_reason or row.changed_fields
+        name = f"reason:{row.reason or 'unknown'}" + (f":{behind}" if behind else "")
+    elif row.reason in _UNDECIDED and row.cache_verdict in LOSSES:
+        name = f"verdict:{row.cache_verdict}"
+    else:
+        return None
+    return name if row.fingerprint is None else row.fingerprint
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    by: str
+    """``fingerprint``, ``reason`` or ``verdict``: what the breaks have in common."""
+    sentence: str
+    """Of the example, where it is not of all."""
+    cause: str | None
+    remedy: str | None
+
+
+def told(group: str, example: TurnRow) -> Told:
+    """What there is to say of a group, by one of its breaks."""
+    by, _, word = group.partition(":")
+    if by == "verdict" and word in WORDS:
+        said = WORDS[word]
+        return Told(by, said.sentence, None, said.remedy)
+    why = explain(example)
+    return Told(by if by == "reason" else "fingerprint", why.sentence, why.cause, why.remedy)
+
+
+def state_of(seen: Seen, decision: Decision | None, now: int) -> State:
+    """``now`` is in epoch milliseconds, as all times are."""
+    if decision is not None:
+        if decision.state == Decided.MUTED and (decision.until is None or now < decision.until):
+            return State.MUTED
+        if decision.state == Decided.RESOLVED:
+            return State.RESOLVED if seen.last_at <= decision.at else State.REGRESSED
+    if seen.first_at > now - DAY:
+        return State.NEW
+    return State.ESCALATING if escalates(seen, now) else State.ONGOING
+
+
+def escalates(seen: Seen, now: int) -> bool:
+    """Whether the last day has far more of it than the week before, or as much as there is.
+
+    More than any of its days, ``TIMES`` its mean, and more than chance explains: a count of a
+    Poisson process that goes on at its rate is as high with a probability of ``CHANCE`` at most
+    (Chernoff's bound on the share of the last day in all of them).
+    """
+    recent, *before = seen.days
+    usual = min(DAYS, (now - DAY - seen.first_at) / DAY)
+    if recent < LEAST or usual < 1 or recent <= max(before):
+        return False
+    whole = recent + sum(before)
+    if recent * usual < TIMES * (whole - recent):
+        return False
+    return whole * divergence(recent / whole, 1 / (1 + usual)) > -math.log(CHANCE)
+
+
+def divergence(share: float, expected: float) -> float:
+    """Kullback and Leibler's, of a share from the one that is expected (neither 0 nor 1)."""
+    rest = (1 - share) * math.log((1 - share) / (1 - expected)) if share < 1 else 0.0
+    return (share * math.log(share / expected) if share else 0.0) + rest

@@ -1,0 +1,283 @@
+"""Breaks by their cause, and what an operator says of them."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from fastapi import APIRouter, Request
+from sqlalchemy import Connection, Engine
+
+from app.analysis import breaks as analysis
+from app.analysis import onset
+from app.analysis.breaks import DAYS, Decided, Seen, State
+from app.analysis.buckets import Buckets, cut
+from app.analysis.waste import Waste, loss_of
+from app.errors import AppError
+from app.ledger import breaks as ledger
+from app.ledger import series
+from app.ledger.breaks import Decision, Sums, Whole
+from app.ledger.database import reading
+from app.ledger.filters import Filter
+from app.ledger.rows import TurnRow, iso, money, to_ms
+from app.ledger.summary import summarize
+from app.web.alerts import bodies
+from app.web.alerts.bodies import Body, Json, takes
+from app.web.alerts.silences import end_of
+from app.web.answers import JsonAnswer
+from app.web.api import limit_of, parameters
+from app.web.shown import shown
+from app.web.web import Web
+
+OPERATOR = "operator"
+"""Who decides: the dashboard is the operator's."""
+BARS = 40
+"""Buckets of the counts beside a group, about."""
+PRICED = 20_000
+"""Breaks of a view that are priced."""
+COMPARED = 1_000
+"""The newest breaks of an onset, and the last turns before it, that are asked what was new."""
+NAMED = 10
+"""Clients and models that are named of a group."""
+_EVER = Filter(start=0, end=2**53)
+_OWN = ("state", "sort", "limit")
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What is known of groups beyond a view."""
+
+    whole: dict[str, Whole]
+    days: dict[str, list[int]]
+    decisions: dict[str, Decision]
+    now: int
+
+    @classmethod
+    def read(cls, connection: Connection, now: int, group: str | None = None) -> _Known:
+        return cls(
+            ledger.whole(connection, group),
+            ledger.days(connection, now, 1 + DAYS, group),
+            ledger.decisions(connection),
+            now,
+        )
+
+    def state(self, group: str) -> State:
+        whole, days = self.whole[group], self.days.get(group, [0] * (1 + DAYS))
+        seen = Seen(whole.first_at, whole.last_at, days)
+        return analysis.state_of(seen, self.decisions.get(group), self.now)
+
+    def shown(self, group: str) -> Json:
+        decided = self.decisions.get(group)
+        return {
+            "state": self.state(group),
+            "decided": decided
+            and {
+                "state": decided.state,
+                "at": iso(decided.at),
+                "ends_at": None if decided.until is None else iso(decided.until),
+                "by": decided.who,
+            },
+        }
+
+
+def router(web: Web) -> APIRouter:
+    api = APIRouter(prefix="/api/breaks", tags=["api"])
+
+    @api.get("", openapi_extra=parameters(*_OWN))
+    def groups(request: Request) -> JsonAnswer:
+        """The breaks of a view by their cause. Own parameters: `state` (repeatable), `sort`
+        (`missed`, `turns`, `recent`), `limit`."""
+        view, now = web.view(request, also=_OWN), to_ms(web.clock.now())
+        limit = limit_of(request.query_params.get("limit"))
+        wanted = [_one_of("state", each, State) for each in request.query_params.getlist("state")]
+        order = SORTS[_one_of("sort", request.query_params.get("sort") or "missed", SORTS)]
+        buckets = cut(view.start, view.end, zone=view.zone, now=now, limit=BARS)
+        with reading(web.ledger) as connection:
+            found = ledger.sums(connection, view, buckets.edges)
+            known = _Known.read(connection, now)
+            states = Counter(known.state(group) for group in found)
+            kept = [one for one in found.values() if not wanted or known.state(one.group) in wanted]
+            kept.sort(key=lambda one: (*order(one), one.group))
+            rows = ledger.examples(connection, [one.newest for one in kept[:limit]])
+            costs = _costs(connection, view, found)
+        return JsonAnswer(
+            web.frame(view)
+            | {
+                "turns": sum(one.turns for one in found.values()),
+                "priced": costs is not None,
+                "states": {state.value: states[state] for state in State},
+                "count": len(kept),
+                "buckets": [iso(bucket.start) for bucket in buckets.items],
+                "groups": [
+                    _shown(one, known, rows[one.newest], buckets, costs) for one in kept[:limit]
+                ],
+            }
+        )
+
+    @api.get("/{group:path}", openapi_extra=parameters("limit", "cursor"))
+    def one_group(group: str, request: Request) -> JsonAnswer:
+        """One group, and its breaks in the view, newest first, by pages. Own parameters: `limit`,
+        `cursor`."""
+        view, now = web.view(request, also=("limit", "cursor")), to_ms(web.clock.now())
+        limit = limit_of(request.query_params.get("limit"))
+        cursor = request.query_params.get("cursor") or None
+        buckets = cut(view.start, view.end, zone=view.zone, now=now)
+        with reading(web.ledger) as connection:
+            known = _known(connection, now, group)
+            found = ledger.sums(connection, view, buckets.edges, group).get(group) or Sums(group)
+            page = ledger.page(connection, view, group, limit=limit, cursor=cursor)
+            last = page if page.rows else ledger.page(connection, _EVER, group, limit=1)
+            costs = _costs(connection, view, {group: found}, group)
+            having = ledger.sessions(connection, view, buckets.edges, group)
+        return JsonAnswer(
+            web.frame(view)
+            | {
+                "group": _shown(found, known, last.rows[0], buckets, costs),
+                "buckets": [iso(bucket.start) for bucket in buckets.items],
+                "onset": _onset(web.ledger, view, buckets, group, having),
+                "rows": [shown(row) for row in page.rows],
+                "next_cursor": page.next_cursor,
+            }
+        )
+
+    @api.patch("/{group:path}", openapi_extra=takes("state", "ends_at", "for", needed=("state",)))
+    def decide(group: str, body: Body) -> JsonAnswer:
+        """Resolve a group, mute it (until `ends_at`, `for` a duration such as `7d`, else for
+        ever), or open it again."""
+        bodies.only(body, "state", "ends_at", "for")
+        now = to_ms(web.clock.now())
+        word = bodies.text(body, "state")
+        if word not in set(Decided):
+            known_words = ", ".join(Decided)
+            raise bodies.bad("state", f"state cannot be {word[:64]!r}.", f"One of {known_words}.")
+        with reading(web.ledger) as connection:
+            known = _known(connection, now, group)
+        known.decisions[group] = Decision(word, now, _until(body, word, now), OPERATOR)
+        ledger.decide(web.ledger, group, known.decisions[group])
+        return JsonAnswer({"id": group} | known.shown(group))
+
+    return api
+
+
+SORTS: dict[str, Callable[[Sums], tuple[int, int]]] = {
+    "missed": lambda one: (-one.missed, -one.turns),
+    "turns": lambda one: (-one.turns, -one.missed),
+    "recent": lambda one: (-one.last_at, -one.turns),
+}
+
+
+def _known(connection: Connection, now: int, group: str) -> _Known:
+    known = _Known.read(connection, now, group)
+    if group not in known.whole:
+        raise AppError(
+            "not_found",
+            "There is no such group of breaks.",
+            "Its rows may be older than what is kept.",
+            status=404,
+        )
+    return known
+
+
+def _costs(
+    connection: Connection, view: Filter, found: dict[str, Sums], group: str | None = None
+) -> dict[str | None, Waste] | None:
+    """What each group's misses cost; None of too many breaks, as each is priced by itself."""
+    if sum(one.counted for one in found.values()) > PRICED:
+        return None
+    costs: dict[str | None, Waste] = defaultdict(Waste)
+    for row in ledger.counted(connection, view, group):
+        costs[analysis.group_of(row)].add(loss_of(row, None))
+    return costs
+
+
+def _shown(
+    one: Sums,
+    known: _Known,
+    example: TurnRow,
+    buckets: Buckets,
+    costs: dict[str | None, Waste] | None,
+) -> Json:
+    cost = None if costs is None else costs.get(one.group)
+    usd = None if cost is None else cost.cost_usd
+    told = analysis.told(one.group, example)
+    whole = known.whole[one.group]
+    return {
+        "id": one.group,
+        "by": told.by,
+        **known.shown(one.group),
+        "sentence": told.sentence,
+        "cause": told.cause,
+        "remedy": told.remedy,
+        "reason": example.reason,
+        "turns": one.turns,
+        "sessions": one.sessions,
+        "missed_tokens": one.missed if one.counted else None,
+        "cost_usd": None if usd is None else money(usd),
+        "turns_without_price": one.turns - (0 if cost is None else cost.priced),
+        "first_seen": iso(whole.first_at),
+        "last_seen": iso(whole.last_at),
+        "turns_ever": whole.turns,
+        "clients": [
+            {"client": client, "version": version, "turns": turns}
+            for (client, version), turns in one.clients.most_common(NAMED)
+        ],
+        "models": [
+            {"model": model, "turns": turns} for model, turns in one.models.most_common(NAMED)
+        ],
+        "example": example.turn_id,
+        "counts": [one.buckets[number] for number in range(len(buckets.items))],
+    }
+
+
+def _onset(
+    engine: Engine, view: Filter, buckets: Buckets, group: str, having: list[set[str]]
+) -> Json | None:
+    """Since when a group is frequent, and what was new then."""
+    turns = [one.generation for one in series.continuity(engine, view, buckets.edges)]
+    found = onset.onset(having, turns, summarize(engine, view).sessions)
+    if found is None:
+        return None
+    start, end = buckets.items[found.start].start, buckets.items[found.end - 1].end
+    with reading(engine) as connection:
+        during = ledger.page(connection, view.window(start, end), group, limit=COMPARED).rows
+        before = ledger.before(connection, view.window(view.start, start), limit=COMPARED)
+    return {
+        "from": iso(start),
+        "to": None if found.end == len(buckets.items) else iso(end),
+        "sessions": len(set().union(*having[found.start : found.end])),
+        "suspects": [
+            {
+                "field": one.field,
+                "value": one.value,
+                "breaks": one.breaks,
+                "share": one.share,
+                "before": one.before,
+                "sentence": one.sentence,
+            }
+            for one in onset.suspects(during, before)
+        ],
+    }
+
+
+def _until(body: Json, word: str, now: int) -> int | None:
+    if all(body.get(name) in (None, "") for name in ("ends_at", "for")):
+        return None
+    if word != Decided.MUTED:
+        raise bodies.bad("ends_at", f"{word} has no end.", "Only muted has one.")
+    until = end_of(body, now)
+    if until <= now:
+        raise bodies.bad("ends_at", "A mute must end after now.", "Give a later end.")
+    return until
+
+
+def _one_of(name: str, word: str, words: Iterable[str]) -> str:
+    known = list(words)
+    if word not in known:
+        raise AppError(
+            "invalid_parameter",
+            f"{name} cannot be {word[:64]!r}.",
+            f"It is one of {', '.join(known)}.",
+            status=422,
+        )
+    return word

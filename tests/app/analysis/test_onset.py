@@ -1,0 +1,92 @@
+import random
+
+import pytest
+
+from app.analysis.onset import Onset, Suspect, onset, suspects
+from tests.support.rows import make_row
+
+BUCKETS = 48
+
+
+def ledger(chance, rates, *, active=12, turns=40, burst=1):
+    """Sessions that last for some buckets, each with its breaks; a break may come in a burst, which
+    goes on for some buckets of its session."""
+    having = [set() for _ in rates]
+    for bucket, rate in enumerate(rates):
+        for session in range(active):
+            if chance.random() < rate:
+                name = f"{session}-{bucket // 12}"
+                for later in range(bucket, min(bucket + chance.randint(1, burst), len(rates))):
+                    having[later].add(name)
+    return having, [chance.randint(turns // 2, turns * 2) for _ in rates]
+
+
+@pytest.mark.parametrize("rate", [0.02, 0.2, 0.7])
+def test_a_ledger_without_a_change_has_no_onset(rate):
+    found = 0
+    for seed in range(60):
+        having, turns = ledger(random.Random(seed), [rate] * BUCKETS)
+        found += onset(having, turns, 48) is not None
+    assert found == 0
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.0, 0.4), (0.03, 0.5), (0.1, 0.9)])
+def test_a_change_is_found_within_one_bucket(low, high):
+    missed = 0
+    for seed in range(20):
+        chance = random.Random(seed)
+        at = chance.randint(10, 40)
+        having, turns = ledger(chance, [low] * at + [high] * (BUCKETS - at))
+        found = onset(having, turns, 48)
+        missed += found is None or abs(found.start - at) > 1 or found.end != BUCKETS
+    assert missed <= 1
+
+
+def test_a_spike_that_is_over_is_found_with_its_end():
+    having, turns = ledger(random.Random(3), [0.0] * 20 + [0.6] * 6 + [0.0] * 22)
+    assert Onset(20, 26) == onset(having, turns, 48)
+
+
+def test_a_lone_agent_has_onsets_and_one_of_many_has_none():
+    having = [{"a"} if bucket >= 30 else set() for bucket in range(BUCKETS)]
+    assert Onset(30, BUCKETS) == onset(having, [10] * BUCKETS, 1)
+    assert onset(having, [10] * BUCKETS, 40) is None
+
+
+def test_what_was_so_from_the_beginning_has_no_onset():
+    assert onset([{"a", "b", "c"}] * 10, [20] * 10, 3) is None
+    # Nothing is known of before.
+    assert onset([set()] * 5 + [{"a", "b", "c"}] * 5, [0] * 5 + [20] * 5, 3) is None
+    assert onset([set()] * 5, [0] * 5, 0) is None
+    assert onset([{"a"}], [1], 1) is None
+
+
+def test_more_turns_of_the_same_rate_are_no_onset():
+    having = [{"a"}] * 20 + [{"a", "b", "c", "d"}] * 20
+    assert onset(having, [100] * 20 + [400] * 20, 4) is None
+    assert onset(having, [100] * 40, 4) is not None
+
+
+def test_suspects_are_what_the_turns_before_did_not_have():
+    before = [make_row(client_version="0.140", model="a", tools_digest=f"{n}") for n in range(10)]
+    known = {"model": "a", "service_tier": None}
+    broken = [
+        *(make_row(client_version="0.141", tools_digest="new", **known) for _ in range(9)),
+        make_row(client_version="0.140", tools_digest="other", **known),
+    ]
+    assert [
+        Suspect("client_version", "0.141", 9, 0.9, 0.0),
+        Suspect("tools_digest", "new", 9, 0.9, 0.0),
+    ] == suspects(broken, before)
+    assert (
+        "90 % of these breaks have the client version 0.141; before, none had it."
+        == suspects(broken, before)[0].sentence
+    )
+
+
+def test_what_is_as_usual_or_was_never_known_before_is_no_suspect():
+    before = [make_row(model="a", service_tier=None), make_row(model="b", service_tier=None)]
+    assert [] == suspects([make_row(model="a", service_tier="flex")] * 3, [before[0]])
+    (one,) = suspects([make_row(model="a")] * 3, before)
+    assert ("model", 1.0, 0.5) == (one.field, one.share, one.before)
+    assert "50 % of the turns before had it" in one.sentence
