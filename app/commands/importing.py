@@ -47,10 +47,11 @@ def command(
 ) -> None:
     """Take in logs of other tools, files that were exported before, or folders of them.
 
-    Sessions of Codex, Claude Code, pi and LingTai, a neutral NDJSON or CSV that any log can be made
-    into, and Warmline's own exports; plain or compressed (gzip, zstd). The format is told by what
-    is in a file. Importing twice adds nothing, and reads only what has changed; an import that was
-    interrupted goes on when it is run again. docs/formats.md has the rest.
+    Sessions of Codex, Claude Code, pi and LingTai, spend logs of LiteLLM, logs of the Responses
+    API, a neutral NDJSON or CSV that any log can be made into, and Warmline's own exports;
+    plain or compressed (gzip, zstd). The format is told by what is in a file. Importing twice
+    adds nothing, and reads only what has changed; an import that was interrupted goes on when
+    it is run again. docs/formats.md has the rest.
     """
     taking = bool(paths)
     if (taking, listing, undo is not None).count(True) != 1 or (
