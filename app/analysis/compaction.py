@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from app.analysis import prices
 from app.analysis.verdicts import MINIMUM, Verdict, rewrites
-from app.analysis.waste import not_read, usd
+from app.analysis.waste import NOBODY, Sellers, not_read, seller_of, usd
 from engine.model import Kind, Status, UsageState
 
 LISTED = 50
@@ -40,6 +40,7 @@ class Passing(Protocol):
     session_key: str
     session: str | None
     started_at: int
+    source: str
     kind: str
     status: str
     model: str | None
@@ -114,7 +115,7 @@ class Reset:
         return self.followed and self.breaks_even is not None and self.reached is False
 
 
-def resets(rows: Iterable[Passing]) -> Iterator[Reset]:
+def resets(rows: Iterable[Passing], sellers: Sellers = NOBODY) -> Iterator[Reset]:
     """The resets that rewrote a history, each when its last turn is known. ``rows`` are the turns
     of sessions, one session after the other, in order of time."""
     key: str | None = None
@@ -144,7 +145,7 @@ def resets(rows: Iterable[Passing]) -> Iterator[Reset]:
             if current is not None:
                 current.followed = True
                 yield current
-            current = _reset(last, row, requests)
+            current = _reset(last, row, requests, sellers)
             requests, rewritten = [], False
         elif current is not None:
             current.turns += 1
@@ -162,7 +163,7 @@ def _counted(row: Passing) -> bool:
     )
 
 
-def _reset(last: Passing | None, row: Passing, requests: list[Passing]) -> Reset:
+def _reset(last: Passing | None, row: Passing, requests: list[Passing], sellers: Sellers) -> Reset:
     assert row.input_tokens is not None
     assert row.cached_tokens is not None
     before = None if last is None else last.input_tokens
@@ -177,40 +178,43 @@ def _reset(last: Passing | None, row: Passing, requests: list[Passing]) -> Reset
         after=row.input_tokens,
         not_read=missing,
         requests=len(requests),
-        paid=_paid(row, missing, requests),
-        saves=None if before is None else _saves(row, before),
+        paid=_paid(row, missing, requests, sellers),
+        saves=None if before is None else _saves(row, before, sellers),
         selected=row.selected,
     )
 
 
-def _paid(row: Passing, missing: int, requests: list[Passing]) -> Decimal | None:
-    rates = _rates(row, row.input_tokens or 0)
+def _paid(row: Passing, missing: int, requests: list[Passing], sellers: Sellers) -> Decimal | None:
+    rates = _rates(row, row.input_tokens or 0, sellers)
     if rates is None:
         return None
     paid = not_read(rates, missing, row.cache_write_tokens or 0, row.cache_write_long_tokens or 0)
     for one in requests:
-        found = prices.price(one.model, one.upstream, one.service_tier, one.started_at, one)
-        if paid is None or isinstance(found, prices.Unpriced):
+        seller = seller_of(one, sellers)
+        found = prices.price(one.model, seller, one.service_tier, one.started_at, one)
+        is_known = one.usage_state == UsageState.REPORTED
+        if paid is None or not is_known or isinstance(found, prices.Unpriced):
             return None
         paid += found.usd
     return paid
 
 
-def _saves(row: Passing, before: int) -> Decimal | None:
+def _saves(row: Passing, before: int, sellers: Sellers) -> Decimal | None:
     """Both at the prices of their own length: long inputs may cost more a token."""
     assert row.input_tokens is not None
-    read = [_read(row, tokens) for tokens in (before, row.input_tokens)]
+    read = [_read(row, tokens, sellers) for tokens in (before, row.input_tokens)]
     return None if read[0] is None or read[1] is None else read[0] - read[1]
 
 
-def _read(row: Passing, tokens: int) -> Decimal | None:
-    rates = _rates(row, tokens)
+def _read(row: Passing, tokens: int, sellers: Sellers) -> Decimal | None:
+    rates = _rates(row, tokens, sellers)
     price = None if rates is None else rates.input if rates.cached is None else rates.cached
     return None if price is None else price * tokens
 
 
-def _rates(row: Passing, tokens: int) -> prices.Rates | None:
-    return prices.rates(row.model, row.upstream, row.service_tier, row.started_at, tokens)
+def _rates(row: Passing, tokens: int, sellers: Sellers) -> prices.Rates | None:
+    seller = seller_of(row, sellers)
+    return prices.rates(row.model, seller, row.service_tier, row.started_at, tokens)
 
 
 @dataclass(frozen=True, slots=True)

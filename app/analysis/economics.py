@@ -13,7 +13,7 @@ from app.analysis.compaction import Pair, Reset, Resets
 from app.analysis.remedies import Remedies, needed
 from app.analysis.verdicts import LOSSES
 from app.analysis.warm import warm_of
-from app.analysis.waste import Loss, Waste, loss_of, usd
+from app.analysis.waste import NOBODY, Loss, Sellers, Waste, loss_of, usd
 from app.ledger.rows import TurnRow, iso, money
 
 Json = dict[str, Any]
@@ -48,13 +48,15 @@ class Losses:
 
 
 def told(
-    warm: Iterable[tuple[str, Sequence[float]]], lost: Iterable[tuple[TurnRow, int | None]]
+    warm: Iterable[tuple[str, Sequence[float]]],
+    lost: Iterable[tuple[TurnRow, int | None]],
+    sellers: Sellers = NOBODY,
 ) -> Iterator[tuple[TurnRow, int | None, Loss]]:
     """Each turn with what it lost. ``warm``: by session the times to first token of its warm turns,
     ascending; ``lost``: turns with the milliseconds since the turn before them."""
     usual = {key: warm_of(times) for key, times in warm}
     for row, gap in lost:
-        yield row, gap, loss_of(row, usual.get(row.session_key))
+        yield row, gap, loss_of(row, usual.get(row.session_key), sellers)
 
 
 def waste_as_dict(waste: Waste) -> Json:

@@ -11,9 +11,10 @@ Both are estimates. Sums stand beside the number of turns that they are of.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 from app.analysis import prices
 from app.analysis.prices import Rates
@@ -38,20 +39,35 @@ class Loss(NamedTuple):
     delay: Delay | None
 
 
-def loss_of(row: TurnRow, warm: Warm | None) -> Loss:
+Sellers: TypeAlias = Mapping[str, str]
+"""What tells whose prices the upstreams of this gateway have, by their names."""
+NOBODY: Sellers = {}
+
+
+class Source(Protocol):
+    source: str
+    upstream: str
+
+
+def seller_of(row: Source, sellers: Sellers) -> str:
+    """Names in logs are not those of this gateway."""
+    is_ours = not row.source.startswith("import:")
+    return sellers.get(row.upstream, row.upstream) if is_ours else row.upstream
+
+
+def loss_of(row: TurnRow, warm: Warm | None, sellers: Sellers = NOBODY) -> Loss:
     """``warm`` is of the row's session."""
     delay = None
     if warm is not None and row.ttft_ms is not None:
         delay = Delay(*(round(row.ttft_ms - at) for at in (warm.median, warm.high, warm.low)))
-    return Loss(row.missed_tokens, _cost(row), delay)
+    return Loss(row.missed_tokens, _cost(row, sellers), delay)
 
 
-def _cost(row: TurnRow) -> Decimal | None:
+def _cost(row: TurnRow, sellers: Sellers) -> Decimal | None:
     if row.missed_tokens is None or row.input_tokens is None:
         return None
-    found = prices.rates(
-        row.model, row.upstream, row.service_tier, row.started_at, row.input_tokens
-    )
+    seller = seller_of(row, sellers)
+    found = prices.rates(row.model, seller, row.service_tier, row.started_at, row.input_tokens)
     if found is None:
         return None
     return not_read(

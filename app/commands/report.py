@@ -15,6 +15,7 @@ import click
 from app.commands.logs import judged
 from app.commands.options import load_settings, read_view, with_filter, with_settings
 from app.commands.progress import bar, destination
+from app.pricing import sellers
 from app.reporting import text
 from app.reporting.figures import as_dict
 from app.reporting.gather import gather
@@ -50,7 +51,7 @@ def command(
     settings = load_settings(config, flags)
     with judged(settings, paths) as (engine, read):
         with bar("Adding up") as progress:
-            figures = gather(engine, view, read, progress)
+            figures = gather(engine, view, read, progress, sellers(settings))
         if html is not None:
             from app.reporting.page import page  # noqa: PLC0415  (templates take their time)
 

@@ -23,9 +23,10 @@ c = turns.c
 _CHUNK = 500
 _INCREMENTAL = (Mode.WS_INCREMENTAL.value, Mode.HTTP_INCREMENTAL.value)
 _PASSING = (
-    "turn_id", "session_key", "session", "started_at", "kind", "status", "model", "upstream",
-    "service_tier", "epoch_reset_reason", "cache_verdict", "usage_state", "input_tokens",
-    "cached_tokens", "cache_write_tokens", "cache_write_long_tokens", "output_tokens",
+    "turn_id", "session_key", "session", "started_at", "source", "kind", "status", "model",
+    "upstream", "service_tier", "epoch_reset_reason", "cache_verdict", "usage_state",
+    "input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_long_tokens",
+    "output_tokens",
 )  # fmt: skip
 
 

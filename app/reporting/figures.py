@@ -200,7 +200,7 @@ def as_dict(figures: Figures) -> Json:
                 for cause, waste in figures.causes
             ],
             "total": waste_as_dict(figures.losses),
-            "price_list": prices.LIST,
+            "price_list": f"{prices.LIST} {prices.list_version()}",
         }
         | remedies_as_dict(figures.remedies),
         "resets": resets_as_dict(figures.resets),

@@ -13,6 +13,7 @@ from app.analysis.compaction import Resets
 from app.analysis.economics import Losses, told
 from app.analysis.lookup import COMPARED
 from app.analysis.verdicts import LOSSES, NO_REWRITE, Verdict
+from app.analysis.waste import NOBODY, Sellers
 from app.ledger import economics, verdict_sums
 from app.ledger.database import reading
 from app.ledger.filters import Filter
@@ -29,6 +30,7 @@ def gather(
     view: Filter,
     read: Read = Read(),  # noqa: B008  (frozen)
     progress: Callable[[int, int], None] = lambda _done, _of: None,
+    sellers: Sellers = NOBODY,
 ) -> Figures:
     """``progress`` is told how many of the turns that missed something are read."""
     summary = summarize(engine, view)
@@ -39,13 +41,13 @@ def gather(
         whole = sum(one.turns for one in verdicts if one.verdict in LOSSES)
         warm = economics.warm(connection, view, LOSSES)
         lost = economics.lost(connection, view, LOSSES, COMPARED)
-        for row, gap, loss in told(warm, lost):
+        for row, gap, loss in told(warm, lost, sellers):
             cause = losses.add(row, gap, loss)
             if cause is not None:
                 sessions.add(row, cause.words.title)
                 progress(losses.total.turns, whole)
         passing = economics.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
-        resets = Resets.of(compaction.resets(passing))
+        resets = Resets.of(compaction.resets(passing, sellers))
         worst = sessions.worst(connection, view)
     return Figures(
         read=read,

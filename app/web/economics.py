@@ -17,9 +17,11 @@ from app.analysis.economics import (
 from app.analysis.lookup import COMPARED
 from app.analysis.verdict_words import WORDS
 from app.analysis.verdicts import LOSSES, NO_REWRITE, Verdict
+from app.analysis.waste import NOBODY, Sellers
 from app.ledger import economics as rows
 from app.ledger import verdict_sums
 from app.ledger.database import reading
+from app.pricing import sellers
 from app.web.answers import JsonAnswer
 from app.web.api import parameters
 from app.web.web import Web
@@ -36,8 +38,9 @@ def router(web: Web) -> APIRouter:
         with reading(web.ledger) as connection:
             sums = verdict_sums.sums(connection, view)
             warm = rows.warm(connection, view, LOSSES)
-            for lost in told(warm, rows.lost(connection, view, LOSSES, COMPARED)):
-                found.add(*lost)
+            lost = rows.lost(connection, view, LOSSES, COMPARED)
+            for turn in told(warm, lost, _sellers(web)):
+                found.add(*turn)
         benign: dict[str | None, int] = {}
         for one in sums:
             if one.verdict not in LOSSES:
@@ -46,7 +49,7 @@ def router(web: Web) -> APIRouter:
         return JsonAnswer(
             web.frame(view)
             | {
-                "price_list": prices.LIST,
+                "price_list": _price_list(),
                 "total": waste_as_dict(found.total),
                 "causes": [cause_as_dict(*one) for one in found.causes()],
                 "benign": [
@@ -69,7 +72,15 @@ def router(web: Web) -> APIRouter:
         view = web.view(request)
         with reading(web.ledger) as connection:
             passing = rows.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
-            found = Resets.of(compaction.resets(passing))
-        return JsonAnswer(web.frame(view) | {"price_list": prices.LIST} | resets_as_dict(found))
+            found = Resets.of(compaction.resets(passing, _sellers(web)))
+        return JsonAnswer(web.frame(view) | {"price_list": _price_list()} | resets_as_dict(found))
 
     return api
+
+
+def _sellers(web: Web) -> Sellers:
+    return NOBODY if web.settings is None else sellers(web.settings)
+
+
+def _price_list() -> str:
+    return f"{prices.LIST} {prices.list_version()}"

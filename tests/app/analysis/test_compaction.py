@@ -64,6 +64,8 @@ def test_what_nobody_knows_is_unknown_and_not_zero():
     rows = condensed()
     rows[1].output_tokens = None  # the request that made the summary is one of the costs
     assert None is only(rows).paid
+    (one,) = resets(condensed(upstream="main"), {"main": "vllm"})
+    assert (None, None) == (one.paid, one.saves)
     told = Resets.of(resets(rows))
     assert (1, 0, 0, None) == (told.number, told.priced, told.paid, advice(told))
 

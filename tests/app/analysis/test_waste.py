@@ -92,3 +92,10 @@ def test_a_sum_is_that_of_what_is_known_in_whatever_order(both):
     assert sum(loss.cost or 0 for loss in losses) == one.nano
     assert [loss.cost for loss in losses].count(None) == one.unpriced
     assert sum(loss.delay.expected for loss in losses if loss.delay) == one.ms
+
+
+def test_the_prices_are_those_of_who_sells_to_this_gateway_but_not_to_a_log():
+    local = {"main": "vllm"}  # nobody asks a list price for what runs on one's own machine
+    for source, cost in (("gateway", None), ("import:codex", Decimal(36_000_000))):
+        row = judged("idle", "likely", 10_000, 0, started_at=AT, upstream="main", source=source)
+        assert cost == loss_of(row, None, local).cost

@@ -1,10 +1,11 @@
 import json
 from dataclasses import replace
+from decimal import Decimal
 
 import pytest
 
 from app.ledger.verdict_sums import VerdictSum
-from app.reporting.figures import Figures, Read, as_dict
+from app.reporting.figures import Figures, Read, as_dict, dollars
 from tests.support.reported import SILENT, judged, some_turns
 from tests.support.rows import unknown_usage
 
@@ -87,6 +88,24 @@ def test_the_values_are_those_of_the_figures(figures: Figures):
     assert [0.7, 0.2, 0.1] == [one["share"] for one in told["cache"]["causes"]]
     assert [8_000, 2_000] == [one["missed_tokens"] for one in told["worst_sessions"]]
     assert figures.advice() == told["first"]
+
+
+def test_the_values_of_money_and_time_are_those_of_the_figures(figures: Figures):
+    told = as_dict(figures)
+    assert ("0.036", 0) == tuple(
+        told["cache"]["total"][name] for name in ("cost_usd", "turns_without_price")
+    )
+    assert ["freeze", "go_on_sooner"] == [one["policy"] for one in told["cache"]["remedies"]]
+    assert 1 == told["resets"]["resets"]
+
+
+@pytest.mark.parametrize(
+    ("shown", "value"),
+    [("$12.35", "12.345001"), ("$1,200.00", "1200"), ("$0.01", "0.01"), ("$0.0036", "0.0036"),
+     ("-$0.00099", "-0.000987"), ("$0.00", "0")],
+)  # fmt: skip
+def test_money_has_cents_or_the_digits_that_tell_something(backend, shown, value):
+    assert shown == dollars(Decimal(value))
 
 
 def test_what_no_log_tells_is_null_and_not_zero(figures_of):

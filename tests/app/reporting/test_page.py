@@ -102,6 +102,14 @@ def test_an_empty_ledger_has_a_page_too(paged):
     assert "There is no request in this view" in said
 
 
+def test_what_misses_cost_and_what_would_have_saved_them_is_told(paged):
+    said = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", markup(paged(*some_turns()))))
+    assert "genai-prices" in said
+    assert "All 10 000 100 % 3 $0.04" in said
+    assert "Freezing _meta would have kept at most 1 of 1 break warm." in said
+    assert "1 reset rewrote a history." in said
+
+
 def test_requests_without_a_row_are_told(holding):
     engine, view = holding(some_turns()), everything()
     found = replace(gather(engine, view), rows=7)
