@@ -64,6 +64,8 @@ def missing(shown, real, path=""):
         ("`GET /api/charts`", "/api/charts"),
         ("`GET /api/charts/{slug}`", "/api/charts/modes"),
         ("`GET /api/settings`", "/api/settings"),
+        ("`GET /api/connect`", "/api/connect"),
+        ("`GET /api/import`", "/api/import"),
         ("`GET /api/status`", "/api/status"),
     ],
 )
