@@ -229,8 +229,8 @@ def on_postgresql(folder: Path, size: int) -> Iterator[Result]:
         key.chmod(0o600)
         try:
             url = server.url(server.create())
-            warmline("db", "upgrade", "--database", url)
             os.environ["WARMLINE_KEY_FILE"] = str(key)
+            warmline("db", "upgrade", "--database", url)
             yield from taken("postgresql, plain", url, folder / "plain", size)
         finally:
             server.stop(signal.SIGINT)

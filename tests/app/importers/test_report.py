@@ -1,7 +1,7 @@
 from collections import Counter
 
 from app.importers.importer import Skipped
-from app.importers.report import cut, listing, printable, text
+from app.importers.report import cut, listing, news, printable, text
 from app.importers.run import FileReport, Report
 from app.ledger.imports import PURGED, Counts, Import
 from tests.support.rows import START_MS
@@ -59,6 +59,23 @@ def test_nothing_new_needs_no_undoing():
     assert ["a.csv (csv): 0 new, 0 known", "0 new, 0 known, 0 skipped."] == text(
         Report("abcd", [file("a.csv")])
     )
+
+
+def test_files_that_have_not_changed_are_told_and_are_no_failure():
+    said = "2 files had been imported, and nothing in them has changed."
+    assert [said] == text(Report(None, [], unchanged=2))
+    assert said in text(Report("abcd", [file("a.csv")], unchanged=2))
+    assert ["There was nothing to import."] == text(Report(None, []))
+
+
+def test_news_of_a_watch_are_new_rows_and_failures_and_nothing_else():
+    assert [] == news(Report("abcd", [file("a.csv", bad=3)]), START_MS)
+    files = [file(name, 1_000) for name in ("a", "b", "c", "d")]
+    named = FileReport("e", failure="It cannot be read (Permission denied).")
+    assert [
+        "2027-01-15T08:00:00Z  e: It cannot be read (Permission denied).",
+        "2027-01-15T08:00:00Z  4,000 new in a, b, c, …",
+    ] == news(Report("abcd", [*files, named]), START_MS)
 
 
 def test_a_terminal_is_not_given_orders():
