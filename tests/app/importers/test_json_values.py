@@ -42,12 +42,20 @@ def test_a_line_of_objects_one_a_line_costs_no_more_than_itself():
     assert [b'{"torn', b'{"a":1}'] == [line.data for line in lines(b'{"torn\n{"a":1}\n')]
 
 
-def test_an_object_that_is_cut_or_too_long_is_told_and_its_neighbours_are_there():
+@pytest.mark.parametrize("chunk", [9, 1 << 20])
+def test_an_object_that_is_cut_or_too_long_is_told_and_its_neighbours_are_there(chunk, monkeypatch):
+    monkeypatch.setattr(json_values, "_CHUNK", chunk)
     assert [Line(1, b'{"a":1}'), Line(2, b'{"b', whole=False)] == lines(b'[{"a":1},\n{"b')
     data = b'[{"a":1},{"b":"' + b"x" * 99 + b'"},{"c":3}]'
     assert [(7, False), (0, True), (7, False)] == [
         (len(line.data), line.too_long) for line in lines(data, 50)
     ]
+
+
+def test_of_an_object_that_is_too_long_nothing_is_kept(monkeypatch):
+    monkeypatch.setattr(json_values, "_CHUNK", 9)
+    (line,) = lines(b'[\n{"a":"' + b"x\n" * 99, 50)
+    assert (2, b"", False, True) == (line.number, line.data, line.whole, line.too_long)
 
 
 def test_of_a_head_the_last_object_may_be_a_part():

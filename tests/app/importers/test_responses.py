@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from app.analysis.chains import judge_session
+from app.importers import responses
 from app.importers.formats import detect
 from app.importers.importer import NotReadable, Remark, Skipped
 from app.importers.responses import RESPONSES, recognizes
@@ -210,6 +211,13 @@ def test_a_response_is_one_row_in_whichever_file_and_form_it_stands():
     alone, event = of(response(1))[0], of(at(5, ended(1)))[0]
     assert alone.turn_id == event.turn_id
     assert alone.turn_id == split(stream(ended(1)))[0].turn_id
+
+
+def test_what_is_remembered_of_a_log_is_bounded(monkeypatch):
+    monkeypatch.setattr(responses, "_REMEMBERED", 2)
+    found = of(*(began(n) for n in range(4)), *(ended(n) for n in range(4)))
+    assert [f"line {n}: {responses.NO_END}" for n in (1, 2)] == [str(item) for item in found[:2]]
+    assert ["resp_0", "resp_1", "resp_2", "resp_3"] == [row.response_id for row in found[2:]]
 
 
 def test_an_id_that_a_provider_uses_again_is_of_another_response():
