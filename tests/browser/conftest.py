@@ -115,7 +115,8 @@ def open_page(browser: Browser, servers: ExitStack) -> Iterator[OpenPage]:
             color_scheme=theme,
             timezone_id="Europe/Berlin",
             locale="en-GB",
-            **options,
+            # a dot that breathes is drawn sixty times a second, and no test looks at it
+            **{"reduced_motion": "reduce"} | options,
         )
         page, watch = context.new_page(), Watch()
         page.set_default_timeout(PATIENCE_MS)

@@ -85,21 +85,30 @@ def _held(page: Page, route) -> None:
     route.continue_()
 
 
-@pytest.mark.parametrize("slug", SLUGS)
-def test_each_chart_has_a_sentence_and_a_table_with_its_data(open_page, seeded, slug):
+def test_each_chart_has_a_sentence_and_a_table_with_its_data(open_page, seeded):
     page, _ = open_page()
     page.goto(seeded.url)
     settled(page)
-    said = seeded.get(f"/api/charts/{slug}")
-    box = chart(page, slug)
-    expect(box.get_by_role("heading")).to_have_text(said["title"])
-    sentence = re.sub(r"(?<=\d),(?=\d{3})", "\u202f", said["summary"]).replace(" %", "\u202f%")
-    expect(box.locator("[data-summary]")).to_have_text(sentence)
-    box.get_by_text("Show data").click()
-    expect(box.get_by_role("row")).to_have_count(len(said["table"]["rows"]) + 1)
-    expect(box.get_by_role("columnheader")).to_have_text(
-        [column["title"] for column in said["table"]["columns"]]
-    )
+    for slug in SLUGS:
+        said = seeded.get(f"/api/charts/{slug}")
+        box = chart(page, slug)
+        expect(box.get_by_role("heading")).to_have_text(said["title"])
+        sentence = re.sub(r"(?<=\d),(?=\d{3})", "\u202f", said["summary"]).replace(" %", "\u202f%")
+        expect(box.locator("[data-summary]")).to_have_text(sentence)
+        box.get_by_text("Show data").click()
+        expect(box.get_by_role("row")).to_have_count(len(said["table"]["rows"]) + 1)
+        expect(box.get_by_role("columnheader")).to_have_text(
+            [column["title"] for column in said["table"]["columns"]]
+        )
+
+
+def test_charts_are_drawn_when_the_reader_comes_near(open_page, seeded):
+    page, _ = open_page()
+    page.goto(seeded.url)
+    settled(page)
+    expect(chart(page, SLUGS[-1]).locator(".main-svg")).to_have_count(0)
+    chart(page, SLUGS[-1]).scroll_into_view_if_needed()
+    expect(chart(page, SLUGS[-1]).locator(".main-svg").first).to_be_visible()
 
 
 def test_no_chart_offers_to_upload_itself(open_page, seeded):

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from tests.support.live_server import serve
-from tests.support.pages import settled, violations_in_both_themes
+from tests.support.pages import PANEL, settled, violations_in_both_themes
 
 pytestmark = pytest.mark.browser
 
@@ -26,7 +26,8 @@ def test_a_page_is_quiet_and_no_wider_than_the_screen(open_page, seeded, path, t
     expect(page.get_by_text("Live", exact=True)).to_be_visible()
 
 
-@pytest.mark.parametrize(("path", "width"), [("/", 360), ("/requests", 1600)])
+# half an hour of turns: axe looks at each of two hundred rows, which differ in nothing that it knows
+@pytest.mark.parametrize(("path", "width"), [("/", 360), ("/requests?from=now-30m", 1600)])
 def test_a_page_meets_wcag_aa_in_both_themes(open_page, seeded, axe, path, width):
     page, _ = open_page(width=width, reduced_motion="reduce")
     page.goto(seeded.url + path)
@@ -44,7 +45,7 @@ def test_an_open_row_meets_wcag_aa_in_both_themes(open_page, seeded, axe):
     settled(page)
     page.get_by_role("row").nth(1).click()
     expect(page.get_by_role("dialog")).to_be_visible()
-    assert [] == violations_in_both_themes(page, axe)
+    assert [] == violations_in_both_themes(page, axe, within=PANEL)
 
 
 @pytest.mark.parametrize("path", EVERY)
@@ -59,10 +60,10 @@ def test_the_page_has_landmarks_one_heading_and_marks_itself_current(open_page, 
     expect(current).to_have_attribute("aria-current", "page")
 
 
-@pytest.mark.parametrize("path", EVERY)
-def test_the_first_tab_stop_skips_to_the_content(open_page, seeded, path):
+def test_the_first_tab_stop_skips_to_the_content(open_page, seeded):
+    """One page stands for all: they share its head."""
     page, _ = open_page()
-    page.goto(seeded.url + path)
+    page.goto(f"{seeded.url}/settings")
     page.keyboard.press("Tab")
     link = page.get_by_role("link", name="Skip to the content")
     expect(link).to_be_focused()
@@ -111,14 +112,14 @@ def test_the_theme_follows_the_system_until_it_is_chosen_and_is_then_remembered(
     page.get_by_role("button", name="Theme: light. Switch to dark").click()
     page.get_by_role("button", name="Theme: dark. Switch to system").click()
     page.emulate_media(color_scheme="light")
-    assert not dark(page)
+    page.wait_for_function(f"() => !({DARK})")
+
+
+DARK = "Number(getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/)[0]) < 80"
 
 
 def dark(page: Page) -> bool:
-    red = page.evaluate(
-        "() => Number(getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/)[0])"
-    )
-    return red < 80
+    return page.evaluate(f"() => {DARK}")
 
 
 def test_charts_take_the_colours_of_the_theme_in_force(open_page, seeded):

@@ -29,6 +29,8 @@ let running = Promise.resolve();
 /** One chart with its caption, its table and its zoom button. */
 class Panel {
   /** @type {Payload | null} */ payload = null;
+  #near = false; // to what the reader sees
+  /** @type {(() => Promise<void>) | null} */ #due = null;
   /** @param {HTMLElement} figure */
   constructor(figure) {
     this.figure = figure;
@@ -43,6 +45,11 @@ class Panel {
     /** @type {{from: string, to: string} | null} */
     this.range = null;
     this.zoom.addEventListener("click", () => this.range && toolbar.go({ ...toolbar.view, ...this.range }));
+    new IntersectionObserver((entries) => {
+      this.#near = entries.at(-1)?.isIntersecting ?? false;
+      if (this.#near) void this.#draw();
+    }, { rootMargin: "50% 0px" }).observe(figure);
+    addEventListener("beforeprint", () => void this.#draw());
   }
 
   /** @param {Payload} payload */
@@ -63,6 +70,23 @@ class Panel {
   fallBack() {
     this.plot.hidden = true;
     this.details.open = true;
+  }
+
+  /**
+   * Draw what was told, at once or when the reader comes near: seven charts hold up a slow machine for seconds.
+   * @param {any} lib
+   * @param {string} revision
+   */
+  async show(lib, revision) {
+    const payload = /** @type {Payload} */ (this.payload);
+    this.#due = () => this.chart.draw(lib, payload, revision);
+    if (this.#near || payload.empty) await this.#draw();
+  }
+
+  async #draw() {
+    const due = this.#due;
+    this.#due = null;
+    await due?.();
   }
 
   #showTable() {
@@ -166,7 +190,7 @@ async function draw(charts, key) {
   for (const panel of told) {
     if (!panel?.payload) continue;
     if (!lib) panel.fallBack();
-    else await panel.chart.draw(lib, panel.payload, key);
+    else await panel.show(lib, key);
     await painted(); // one chart per frame keeps the page answering
   }
 }
