@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any
 
 from sqlalchemy import (
@@ -192,6 +193,11 @@ class Cost:
     priced: int = 0
     unpriced: int = 0
     """Turns that came to their end and have no price. Of those that did not, few cost anything."""
+
+    @property
+    def usd(self) -> Decimal | None:
+        """None where no turn has a price."""
+        return Decimal(self.nano_usd).scaleb(-9) if self.priced else None
 
     @classmethod
     def of(cls, cells: Iterable[Cell]) -> Cost:

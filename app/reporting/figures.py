@@ -24,7 +24,7 @@ from app.analysis.verdict_words import HELD
 from app.analysis.verdicts import LOSSES
 from app.analysis.waste import Waste
 from app.ledger.rollups.distribution import Distribution
-from app.ledger.rows import iso
+from app.ledger.rows import iso, money
 from app.ledger.summary import Summary
 from app.ledger.verdict_sums import VerdictSum
 
@@ -154,7 +154,7 @@ def as_dict(figures: Figures) -> Json:
         figures.summary.continuity,
         figures.summary.tokens,
     )
-    ttft = figures.ttft
+    ttft, cost = figures.ttft, summary.cost
     return {
         "read": {
             "files": figures.read.files,
@@ -179,6 +179,11 @@ def as_dict(figures: Figures) -> Json:
             "cached": tokens.cached if tokens.turns else None,
             "non_cached": tokens.non_cached if tokens.turns else None,
             "cached_ratio": tokens.cached_ratio,
+        },
+        "cost": {
+            "cost_usd": None if cost.usd is None else money(cost.usd),
+            "turns": cost.priced,
+            "turns_without_price": cost.unpriced,
         },
         "cache": {
             "due_tokens": figures.due,

@@ -94,6 +94,12 @@ def _figures(figures: Figures, style: Style) -> list[str]:
     lines = _labelled("Input", said, style)
     if tokens.turns and tokens.unknown:
         lines.append(" " * _LABEL + f"usage of {count(tokens.unknown, 'turn')} unknown")
+    cost = summary.cost
+    if cost.usd is not None:
+        said = f"about {dollars(cost.usd)} for all turns"
+        if cost.unpriced:
+            said += f" but {cost.unpriced:,} without a price"
+        lines += _labelled("List price", said, style)
     known = [(mode, turns) for mode, turns in summary.modes if mode is not None]
     reasons = [(one.reason, one.turns) for one in summary.reasons if one.reason is not None]
     whole = continuity.generation

@@ -3,7 +3,6 @@ a slow query holds up no stream of the gateway."""
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -213,7 +212,7 @@ def _tokens(tokens: TokenTotals) -> dict[str, Any]:
 
 def _cost(cost: Cost) -> dict[str, Any]:
     return {
-        "cost_usd": money(Decimal(cost.nano_usd).scaleb(-9)) if cost.priced else None,
+        "cost_usd": None if cost.usd is None else money(cost.usd),
         "turns": cost.priced,
         "turns_without_price": cost.unpriced,
         "price_list": f"{prices.LIST} {prices.list_version()}",

@@ -3,7 +3,7 @@
 
 import { add, announce, copyable, copyText, fill, h, icon } from "./dom.js";
 import { changed, href } from "./filters.js";
-import { bytes, integer, milliseconds, regrouped, UNKNOWN } from "./format.js";
+import { bytes, dollars, integer, milliseconds, regrouped, UNKNOWN } from "./format.js";
 import { modeTag, statusTag } from "./table.js";
 import { moment } from "./time.js";
 
@@ -26,6 +26,19 @@ const FILTERS = /** @type {Record<string, string>} */ ({
   session: "session", root_session: "root", tenant: "tenant", client: "client", upstream: "upstream", model: "model",
   mode: "mode", reason: "reason", status: "status", kind: "kind", source: "source", chain: "chain", fingerprint: "fingerprint",
   cache_verdict: "verdict",
+});
+
+/** What price_note says before the "@" and the version of the list. */
+const PRICES = /** @type {Record<string, string>} */ ({
+  "list_price": "list-price estimate",
+  "list_price:writes_unknown": "list-price estimate; at least this, since nobody said what was written to the cache",
+  "no_price:model": "no price: the list does not know the model",
+  "no_price:upstream": "no price: the upstream runs its models itself",
+  "no_price:tier": "no price: the list does not have this service tier",
+  "no_price:write_long": "no price: the list has none for writes with the longer lifetime",
+  "no_usage": "no price: input or output are not known",
+  "no_usage:cached": "no price: how much was read from the cache is not known",
+  "no_usage:inconsistent": "no price: the reported tokens contradict each other",
 });
 
 const COPIES = new Set(["turn_id", "session", "session_key", "root_session", "turn_group", "tenant", "chain", "connection", "response_id", "previous_response_id", "prompt_cache_key", "fingerprint", "tools_digest", "instructions_digest", "prefix_digest", "baseline_digest", "import_id"]);
@@ -120,6 +133,8 @@ function group(name, columns, row, view) {
 function value(column, given) {
   if (column === "mode") return modeTag(given);
   if (column === "status") return statusTag(given);
+  if (column === "cost_usd") return h("span", { title: `$${given}` }, dollars(given));
+  if (column === "price_note") return h("span", { title: given }, PRICES[given.split("@")[0]] ?? given);
   if (COPIES.has(column)) return copyable(String(given), column);
   if (column.endsWith("_at") && typeof given === "string") return h("time", { datetime: given, title: moment(given) }, given);
   if (column.endsWith("_ms")) return h("span", { title: `${given} ms` }, milliseconds(given));

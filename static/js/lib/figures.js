@@ -4,7 +4,7 @@
 import { byId, fill, h } from "./dom.js";
 import { GENERATION } from "./drill.js";
 import { changed, href } from "./filters.js";
-import { compact, counted, integer, milliseconds, orUnknown, percent } from "./format.js";
+import { compact, counted, dollars, integer, milliseconds, orUnknown, percent } from "./format.js";
 
 /** @typedef {import("./filters.js").View} View */
 
@@ -36,6 +36,10 @@ export function showFigures(summary, view) {
   tell("non-cached", compact(known ? tokens.non_cached : null), known ? tokens.non_cached : null,
     tokens.rows_without_usage ? `usage of ${counted(tokens.rows_without_usage, "turn")} unknown` : "usage known for every turn",
     { why: NO_USAGE, title: exact(tokens.non_cached) });
+  const { cost } = summary;
+  tell("cost", dollars(cost.cost_usd), cost.cost_usd,
+    cost.turns_without_price ? `${counted(cost.turns_without_price, "turn")} without a price` : "of all turns",
+    { why: "no turn in this view has a price", title: `${counted(cost.turns, "turn")} at the prices of their day (${cost.price_list})` });
   showTtft(summary.ttft);
   showTwoByTwo(summary.cache_by_wire, generation);
 }

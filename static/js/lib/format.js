@@ -51,6 +51,18 @@ export function percent(ratio) {
 }
 
 /**
+ * "1234.5" → "$1 234.50"; below a dollar two digits that are not 0: "$0.0018".
+ * @param {string | null | undefined} usd
+ */
+export function dollars(usd) {
+  if (usd === null || usd === undefined) return UNKNOWN;
+  const value = Number(usd);
+  if (value > 0 && value < 0.995) return `$${value.toFixed(Math.min(9, 1 - Math.floor(Math.log10(value))))}`;
+  const [whole, cents] = value.toFixed(2).split(".");
+  return `$${integer(Number(whole))}.${cents}`;
+}
+
+/**
  * Milliseconds: "412 ms", "4.1 s", "2 min 5 s".
  * @param {number | null | undefined} ms
  */
