@@ -15,6 +15,7 @@ export function fromInput(files) {
  */
 export async function fromDrop(data) {
   const entries = [...data.items].map((item) => item.webkitGetAsEntry()).filter((entry) => entry !== null);
+  if (!entries.length) return fromInput(data.files); // what comes from another program may be no entry of a file system
   /** @type {Picked[]} */
   const found = [];
   for (const entry of entries) await walk(entry, found);
