@@ -77,7 +77,7 @@ ITEMS = st.one_of(
 )
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.lists(ITEMS, min_size=1, max_size=3), st.lists(ITEMS, max_size=4))
 def test_with_the_keys_frozen_the_prefix_is_proven(before, now):
     keys = told(before, now)

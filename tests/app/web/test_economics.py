@@ -34,7 +34,10 @@ def test_a_filter_narrows_them(site):
     )
 
 
-def test_resets_are_told_with_their_break_even(site):
+def test_resets_are_told_with_their_break_even_and_of_nothing_all_is_unknown(site):
+    assert None is site.get("/api/causes")["total"]["cost_usd"]
+    assert (0, None) == tuple(site.get("/api/resets")[name] for name in ("resets", "paid_usd"))
+
     def turn(at, given, cached, **more):
         return make_row(
             started_at=START_MS - 9_000 + at, input_tokens=given, cached_tokens=cached,
@@ -59,8 +62,3 @@ def test_resets_are_told_with_their_break_even(site):
     assert (1, 1, "0.054", "0.064", None) == tuple(
         found[name] for name in ("resets", "reached", "paid_usd", "saved_usd", "advice")
     )
-
-
-def test_of_nothing_all_is_unknown(site):
-    assert None is site.get("/api/causes")["total"]["cost_usd"]
-    assert (0, None) == tuple(site.get("/api/resets")[name] for name in ("resets", "paid_usd"))
