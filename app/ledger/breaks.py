@@ -198,7 +198,7 @@ def examples(connection: Connection, numbers: Sequence[int]) -> dict[int, TurnRo
 
 
 _PRICED = (
-    "kind", "status", "started_at", "upstream", "model", "service_tier", "mode", "reason",
+    "source", "kind", "status", "started_at", "upstream", "model", "service_tier", "mode", "reason",
     "eligible", "changed_fields", "fallback_reason", "fingerprint", "input_tokens",
     "cache_write_tokens", "cache_write_long_tokens", "cache_verdict", "missed_tokens",
 )  # fmt: skip

@@ -13,7 +13,7 @@ from app.analysis import breaks as analysis
 from app.analysis import onset
 from app.analysis.breaks import DAYS, Decided, Seen, State
 from app.analysis.buckets import Buckets, cut
-from app.analysis.waste import Waste, loss_of
+from app.analysis.waste import Sellers, Waste, loss_of
 from app.errors import AppError
 from app.ledger import breaks as ledger
 from app.ledger import series
@@ -27,6 +27,7 @@ from app.web.alerts.bodies import Body, Json, takes
 from app.web.alerts.silences import end_of
 from app.web.answers import JsonAnswer
 from app.web.api import limit_of, parameters
+from app.web.economics import sellers_of
 from app.web.shown import shown
 from app.web.web import Web
 
@@ -100,7 +101,7 @@ def router(web: Web) -> APIRouter:
             kept = [one for one in found.values() if not wanted or known.state(one.group) in wanted]
             kept.sort(key=lambda one: (*order(one), one.group))
             rows = ledger.examples(connection, [one.newest for one in kept[:limit]])
-            costs = _costs(connection, view, found)
+            costs = _costs(connection, view, found, sellers_of(web))
         return JsonAnswer(
             web.frame(view)
             | {
@@ -128,7 +129,7 @@ def router(web: Web) -> APIRouter:
             found = ledger.sums(connection, view, buckets.edges, group).get(group) or Sums(group)
             page = ledger.page(connection, view, group, limit=limit, cursor=cursor)
             last = page if page.rows else ledger.page(connection, _EVER, group, limit=1)
-            costs = _costs(connection, view, {group: found}, group)
+            costs = _costs(connection, view, {group: found}, sellers_of(web), group)
             having = ledger.sessions(connection, view, buckets.edges, group)
         return JsonAnswer(
             web.frame(view)
@@ -180,14 +181,18 @@ def _known(connection: Connection, now: int, group: str) -> _Known:
 
 
 def _costs(
-    connection: Connection, view: Filter, found: dict[str, Sums], group: str | None = None
+    connection: Connection,
+    view: Filter,
+    found: dict[str, Sums],
+    sellers: Sellers,
+    group: str | None = None,
 ) -> dict[str | None, Waste] | None:
     """What each group's misses cost; None of too many breaks, as each is priced by itself."""
     if sum(one.counted for one in found.values()) > PRICED:
         return None
     costs: dict[str | None, Waste] = defaultdict(Waste)
     for row in ledger.counted(connection, view, group):
-        costs[analysis.group_of(row)].add(loss_of(row, None))
+        costs[analysis.group_of(row)].add(loss_of(row, None, sellers))
     return costs
 
 

@@ -39,7 +39,7 @@ def router(web: Web) -> APIRouter:
             sums = verdict_sums.sums(connection, view)
             warm = rows.warm(connection, view, LOSSES)
             lost = rows.lost(connection, view, LOSSES, COMPARED)
-            for turn in told(warm, lost, _sellers(web)):
+            for turn in told(warm, lost, sellers_of(web)):
                 found.add(*turn)
         benign: dict[str | None, int] = {}
         for one in sums:
@@ -72,13 +72,14 @@ def router(web: Web) -> APIRouter:
         view = web.view(request)
         with reading(web.ledger) as connection:
             passing = rows.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
-            found = Resets.of(compaction.resets(passing, _sellers(web)))
+            found = Resets.of(compaction.resets(passing, sellers_of(web)))
         return JsonAnswer(web.frame(view) | {"price_list": _price_list()} | resets_as_dict(found))
 
     return api
 
 
-def _sellers(web: Web) -> Sellers:
+def sellers_of(web: Web) -> Sellers:
+    """Who sells what goes to this gateway's upstreams."""
     return NOBODY if web.settings is None else sellers(web.settings)
 
 

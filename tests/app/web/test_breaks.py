@@ -3,6 +3,7 @@ from decimal import Decimal
 from app.analysis.waste import loss_of, usd
 from app.ledger.rows import iso, money
 from app.web import breaks
+from app.web.economics import sellers_of
 from tests.support.rows import START_MS, make_row
 
 HOUR = 3_600_000
@@ -60,7 +61,7 @@ def test_breaks_come_by_their_cause_the_costliest_first(site):
         "last_seen": iso(START_MS - 1),
     }
     assert wanted.items() <= parted.items()
-    each = sum((loss_of(row, None).cost for row in rows()[:3]), Decimal(0))
+    each = sum((loss_of(row, None, sellers_of(site.web)).cost for row in rows()[:3]), Decimal(0))
     assert money(usd(each)) == parted["cost_usd"] != "0"
     lost = found["groups"][2]
     assert (None, None, 1) == (
