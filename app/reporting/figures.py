@@ -23,6 +23,7 @@ from app.analysis.remedies import Remedies, sentence
 from app.analysis.verdict_words import HELD
 from app.analysis.verdicts import LOSSES
 from app.analysis.waste import Waste
+from app.analysis.witnesses import Layer
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rows import iso, money
 from app.ledger.summary import Summary
@@ -76,6 +77,8 @@ class Figures:
     """Of all causes."""
     remedies: Remedies = field(default_factory=Remedies)
     resets: Resets = field(default_factory=Resets)
+    layers: Mapping[Layer, int] = field(default_factory=dict)
+    """Missed tokens by whose doing the miss was."""
 
     @property
     def only_sums(self) -> int:
@@ -205,6 +208,7 @@ def as_dict(figures: Figures) -> Json:
                 for cause, waste in figures.causes
             ],
             "total": waste_as_dict(figures.losses),
+            "missed_by_layer": {layer.value: figures.layers.get(layer, 0) for layer in Layer},
             "price_list": f"{prices.LIST} {prices.list_version()}",
         }
         | remedies_as_dict(figures.remedies),

@@ -14,6 +14,7 @@ from app.analysis.economics import Losses, told
 from app.analysis.lookup import COMPARED
 from app.analysis.verdicts import LOSSES, NO_REWRITE, Verdict
 from app.analysis.waste import NOBODY, Sellers
+from app.analysis.witnesses import Layer, layer_of
 from app.ledger import economics, verdict_sums
 from app.ledger.database import reading
 from app.ledger.filters import Filter
@@ -35,6 +36,7 @@ def gather(
     """``progress`` is told how many of the turns that missed something are read."""
     summary = summarize(engine, view)
     losses, sessions = Losses(), _Sessions()
+    layers: Counter[Layer] = Counter()
     with reading(engine) as connection:
         span = verdict_sums.span(connection, view)
         verdicts = tuple(verdict_sums.sums(connection, view))
@@ -45,6 +47,7 @@ def gather(
             cause = losses.add(row, gap, loss)
             if cause is not None:
                 sessions.add(row, cause.words.title)
+                layers[layer_of(row)] += row.missed_tokens or 0
                 progress(losses.total.turns, whole)
         passing = economics.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
         resets = Resets.of(compaction.resets(passing, sellers))
@@ -61,6 +64,7 @@ def gather(
         losses=losses.total,
         remedies=losses.remedies,
         resets=resets,
+        layers=layers,
     )
 
 

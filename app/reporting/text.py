@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from app.analysis.verdict_words import WORDS
+from app.analysis.witnesses import Layer
 from app.charts.chart import count, percent
 from app.importers.report import cut, printable
 from app.ledger.cells import TokenTotals
@@ -39,14 +40,17 @@ def text(figures: Figures, zone: ZoneInfo, style: Style = plain) -> list[str]:
         return [*head, figures.advice()]
     middle = [*_figures(figures, style), "", _missed(figures, style), *_cost(figures, style)]
     end = [*_benign(figures, style), *_first(figures, style)]
-    sessions, saving = _sessions(figures, style), _saving(figures, style)
+    sessions = _sessions(figures, style)
     room = HEIGHT - len(head) - len(middle) - len(end)
-    if room - len(saving) >= _least(figures) + 1:
-        end = [*saving, *end]
-        room -= len(saving)
+    whose, saving = _whose(figures, style), _saving(figures, style)
+    for more in (saving, whose):  # what there is room for beside the causes
+        if room - len(more) - min(1, len(sessions)) < _least(figures):
+            more.clear()
+        room -= len(more)
     while len(sessions) > 1 and room - len(sessions) < _least(figures):
         sessions.pop()
-    return [*head, *middle, *_causes(figures, room - len(sessions), style), *sessions, *end]
+    causes = _causes(figures, room - len(sessions), style)
+    return [*head, *middle, *whose, *causes, *sessions, *saving, *end]
 
 
 def _head(figures: Figures, zone: ZoneInfo, style: Style) -> list[str]:
@@ -169,6 +173,27 @@ def _cost(figures: Figures, style: Style) -> list[str]:
                 said += part
                 break
     return _labelled("Cost", said, style)
+
+
+def _whose(figures: Figures, style: Style) -> list[str]:
+    """Whose doing the misses were, as far as that is known."""
+    if not figures.missed or not any(figures.layers.get(layer) for layer in _WHOSE):
+        return []
+    rest = figures.missed - sum(figures.layers.get(layer, 0) for layer in _WHOSE)
+    parts = [(said, figures.layers.get(layer, 0)) for layer, said in _WHOSE.items()]
+    shares = [
+        f"{said} {percent(tokens / figures.missed)}"
+        for said, tokens in (*parts, ("not known", rest))
+        if tokens
+    ]
+    return _labelled("Whose", ", ".join(shares), style)
+
+
+_WHOSE = {
+    Layer.CLIENT: "the client's",
+    Layer.PROVIDER: "the provider's",
+    Layer.BETWEEN: "something between",
+}
 
 
 def _saving(figures: Figures, style: Style) -> list[str]:

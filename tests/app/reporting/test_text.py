@@ -10,6 +10,7 @@ from app.analysis.catalogue import CHANGES
 from app.analysis.causes import Cause
 from app.analysis.remedies import Policy, Remedies, Remedy, Saved
 from app.analysis.waste import Waste
+from app.analysis.witnesses import Layer
 from app.reporting.figures import Figures, Read, Session
 from app.reporting.text import HEIGHT, WIDTH, text
 from tests.support.reported import SILENT, judged, some_turns
@@ -56,6 +57,16 @@ def test_the_figures_have_a_line_each(figures):
     assert "14.3 %: 1 of 7 turns that could have been continued" == line(figures, "Mismatches")
     assert line(figures, "First token").endswith("(7 turns)")
     assert "25 %: 10,000 of 40,000 tokens to be read again" == line(figures, "Missed")
+
+
+def test_whose_doing_the_misses_were_is_told_where_any_is_known(figures):
+    assert line(figures, "Whose") == "the client's 30 %, the provider's 70 %"
+    told = {Layer.PROVIDER: 9_000, Layer.BETWEEN: 1_000}
+    assert line(replace(figures, layers=told), "Whose") == (
+        "the provider's 90 %, something between 10 %"
+    )
+    for none in ({}, {Layer.UNKNOWN: 10_000}):
+        assert not any(one.startswith("Whose") for one in text(replace(figures, layers=none), UTC))
 
 
 def test_each_cause_has_its_tokens_share_turns_grade_and_sentence(figures):
