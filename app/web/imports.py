@@ -200,6 +200,8 @@ def _report(report: Report | None) -> dict[str, Any] | None:
         "files": [_file(one) for one in files[:_FILES]],
         "more_files": max(0, len(files) - _FILES),
         "passed_over": report.ignored,
+        "merged": report.merged,
+        "differing": report.differing,
         "strangers": report.strangers,
     }
 

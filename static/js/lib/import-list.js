@@ -134,6 +134,7 @@ function files(report) {
     h("p", { class: "muted" }, [
       report.more_files > 0 && `And ${counted(report.more_files, "other file")}.`,
       report.passed_over > 0 && `${counted(report.passed_over, "file")} of other formats ${report.passed_over === 1 ? "was" : "were"} passed over.`,
+      report.merged > 0 && `${counted(report.merged, "record")} ${report.merged === 1 ? "is of a call" : "are of calls"} that the gateway had seen, and one row with its own${report.differing ? ` (${integer(report.differing)} with other figures)` : ""}.`,
       report.strangers > 0 && `${counted(report.strangers, "tenant")} of these rows ${report.strangers === 1 ? "is" : "are"} new to the ledger: their sessions stand beside those that were there.`,
     ].filter(Boolean).join(" ")));
 }

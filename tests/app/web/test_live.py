@@ -129,7 +129,7 @@ def test_before_the_start_rows_go_nowhere():
 async def test_where_rows_were_missed_every_client_fetches_the_snapshot_again(hub):
     clients = [hub.join(everything), hub.join(everything)]
     await publish(hub, [make_row(turn_id="before")])
-    hub.reset()
+    await asyncio.to_thread(hub.reset_soon)
     await publish(hub, [make_row(turn_id="with it")])
     assert [await client.take() for client in clients] == [("reset", [])] * 2
     await publish(hub, [make_row(turn_id="after")])
