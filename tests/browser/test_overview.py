@@ -59,6 +59,9 @@ def test_the_key_figures_are_those_of_the_api(open_page, seeded):
     expect(figure(page, "Cached share of input")).to_contain_text(
         f"{said['tokens']['cached_ratio'] * 100:.1f}"
     )
+    expect(figure(page, "List-price estimate")).to_contain_text(
+        re.compile(r"\$|no turn in this view has a price")
+    )
 
 
 def test_continuation_and_cache_are_shown_as_two_facts(open_page, seeded):
