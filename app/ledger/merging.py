@@ -86,11 +86,21 @@ def merge(
             for first in range(0, len(names), AT_ONCE)
             for name in _of_two_sides(connection, names[first : first + AT_ONCE])
         ]
+    parting: list[str] = []
+    joining: dict[str, str] = {}
     for name in found:
         if stop():
             break
-        changed += _merge(engine, name)
-    return changed
+        with engine.connect() as connection:
+            wanted, now = _wanted(connection, name)
+        parting += [record for record, turn_id in now.items() if wanted.get(record) != turn_id]
+        joining |= {
+            record: turn_id for record, turn_id in wanted.items() if now.get(record) != turn_id
+        }
+        if len(parting) + len(joining) >= AT_ONCE:
+            changed += _change(engine, parting, joining)
+            parting, joining = [], {}
+    return changed + _change(engine, parting, joining)
 
 
 def newest_sessions(engine: Engine) -> list[str]:
@@ -124,18 +134,14 @@ def _of_two_sides(connection: Connection, names: Sequence[str]) -> list[str]:
     return sorted(connection.execute(both.union(merged)).scalars())
 
 
-def _merge(engine: Engine, session: str) -> int:
-    with engine.connect() as connection:
-        wanted, now = _wanted(connection, session)
-    parting = [record for record, turn_id in now.items() if wanted.get(record) != turn_id]
-    joining = [record for record, turn_id in wanted.items() if now.get(record) != turn_id]
+def _change(engine: Engine, parting: Sequence[str], joining: dict[str, str]) -> int:
     writing, changed = engine.execution_options(**WRITES), 0
     for some in _parts(parting):
         with writing.begin() as connection:
             changed += len(part(connection, m.record_id.in_(some)))
-    for some in _parts(joining):
+    for some in _parts(list(joining)):
         with writing.begin() as connection:
-            changed += _join(connection, session, {record: wanted[record] for record in some})
+            changed += _join(connection, {record: joining[record] for record in some})
     return changed
 
 
@@ -158,7 +164,7 @@ def _wanted(connection: Connection, session: str) -> tuple[dict[str, str], dict[
     return matched(seen.values(), logged.values()), now
 
 
-def _join(connection: Connection, session: str, pairs: dict[str, str]) -> int:
+def _join(connection: Connection, pairs: dict[str, str]) -> int:
     """Merge records that have rows with gateways' rows, as far as both are still there."""
     _hold(connection)
     rows = _locked(connection, [*pairs, *pairs.values()])
@@ -178,7 +184,7 @@ def _join(connection: Connection, session: str, pairs: dict[str, str]) -> int:
                 "record_id": record.turn_id,
                 "turn_id": row.turn_id,
                 "import_id": record.import_id or "",
-                "session": session,
+                "session": record.session,
                 "session_key": record.session_key,
                 "root_session": record.root_session,
                 "tenant": record.tenant,

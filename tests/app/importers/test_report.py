@@ -33,6 +33,15 @@ def test_what_went_wrong_comes_first_and_the_sum_last():
     ] == text(report)
 
 
+def test_calls_that_a_gateway_had_seen_are_told():
+    told = text(Report("abcd", [file("a.jsonl", 9)], merged=7, differing=2))
+    assert (
+        "7 calls of these a gateway had seen: one row each, the gateway's. "
+        "Of 2 the log has other token counts: the gateway's count."
+    ) in told
+    assert "1 call of these" in text(Report("abcd", [file("a.jsonl", 9)], merged=1))[-2]
+
+
 def test_it_fits_a_screen_whatever_there_is_to_tell():
     files = [file(f"{n}.csv", 1, **{f"reason{n}": n + 1, f"other{n}": 1}) for n in range(500)]
     for one in files:

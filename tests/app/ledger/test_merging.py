@@ -236,7 +236,7 @@ def expected(mine: list[TurnRow], records: list[TurnRow]) -> list[TurnRow]:
     return sorted(rows.values(), key=lambda row: row.turn_id)
 
 
-@settings(max_examples=30)
+@settings(max_examples=12)
 @given(_steps)
 def test_the_ledger_is_what_its_rows_and_records_make_it_in_any_order(holding, steps):
     engine = holding([])

@@ -84,6 +84,12 @@ def test_a_failure_is_one_with_the_last_attempt_that_failed_alike():
     assert {} == matched(seen, [call("l", 2_010, status="rate_limited", **bare)])
 
 
+def test_a_call_that_failed_and_came_again_is_one_with_the_row_that_has_the_answer():
+    bare = {"input_tokens": None, "cached_tokens": None, "output_tokens": None}
+    seen = [call("g1", 0, status="error", **bare), call("g2", 900)]
+    assert {"l": "g2"} == matched(seen, [call("l", 1_000)])
+
+
 # Against all matchings that there are
 
 _calls = st.builds(
