@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ from app.importers.watch import Around, Watch
 from app.judging import judge_all
 from app.ledger import database, imports
 from app.ledger.rows import to_ms
+from app.pricing import sellers
 from app.settings import Settings
 
 
@@ -66,7 +67,7 @@ def command(
         if undo is not None:
             with bar("Undoing") as progress:
                 undone = imports.undo(engine, undo, progress)
-            judge_all(engine, SystemClock())
+            judge_all(engine, SystemClock(), upstreams=sellers(settings))
             click.echo(f"{undone.rows:,} rows are taken away again.")
             if undone.kept:
                 click.echo(
@@ -89,7 +90,8 @@ def _import(
         identity = Identity(keys, pseudonymize=settings.pseudonymize)
         remembered = Unchanged(engine, identity, passing=purged or unchanged)
         if watch:
-            _watch(engine, paths, identity, remembered, purged=purged)
+            upstreams = sellers(settings)
+            _watch(engine, paths, identity, remembered, purged=purged, upstreams=upstreams)
             return
         with bar("Importing") as progress:
             report = run(
@@ -103,7 +105,7 @@ def _import(
             )
         if report.import_id is not None:
             with bar("Judging") as judged:
-                judge_all(engine, SystemClock(), judged)
+                judge_all(engine, SystemClock(), judged, sellers(settings))
     _say(reports.text(report))
     if report.failed or (report.import_id is None and not report.unchanged):
         sys.exit(1)
@@ -116,6 +118,7 @@ def _watch(
     remembered: Unchanged,
     *,
     purged: bool,
+    upstreams: Mapping[str, str],
 ) -> None:
     clock = SystemClock()
 
@@ -123,7 +126,7 @@ def _watch(
         _say(reports.news(report, to_ms(clock.now())))
 
     def settle() -> None:
-        judge_all(engine, clock)
+        judge_all(engine, clock, upstreams=upstreams)
 
     with Ending() as ending:
         click.echo("Watching. End it with Ctrl-C.", err=True)
