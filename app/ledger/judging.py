@@ -32,7 +32,7 @@ from app.ledger.store import JUDGED_BY, LATE_MS, NO_VERDICT, Verdict
 AT_ONCE = 500
 """Rows of one transaction."""
 SESSIONS = 200
-"""Sessions that are remembered."""
+"""Sessions that are remembered, unless it is said otherwise."""
 LEASE_MS = 30_000
 """So long after its last transaction nobody else takes over from a process that judges."""
 TRIES = 5
@@ -108,6 +108,8 @@ class Judging:
     """Epoch milliseconds."""
     owner: str
     """A name that no other process has."""
+    sessions: int = field(default_factory=lambda: SESSIONS)
+    """How many are remembered."""
     _known: OrderedDict[str, _Known] = field(default_factory=OrderedDict)
 
     def run(
@@ -220,7 +222,7 @@ class Judging:
     def _remember(self, session: str, known: _Known) -> None:
         self._known[session] = known
         self._known.move_to_end(session)
-        if len(self._known) > SESSIONS:
+        if len(self._known) > self.sessions:
             self._known.popitem(last=False)
 
 

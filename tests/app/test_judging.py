@@ -5,6 +5,7 @@ from sqlalchemy import Engine, select
 
 from app import judging
 from app.judging import Judge, judge_all
+from app.ledger.judging import Judging
 from app.ledger.models import turns
 from app.ledger.writer import write_rows
 from tests.support.clock import START, ManualClock
@@ -52,6 +53,16 @@ def test_all_that_waits_is_judged_at_once(engine: Engine):
     assert [(2, 2), (2, 2)] == told
     with engine.connect() as connection:
         assert None not in connection.execute(select(turns.c.price_note)).scalars().all()
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_of_sessions_that_are_judged_at_once_none_stays_in_memory(engine: Engine, monkeypatch):
+    write_rows(engine, [make_row(session_key=name) for name in "abc"])
+    left = []
+    monkeypatch.setattr(Judging, "release", lambda mine: left.append(len(mine._known)))
+    judge_all(engine, ManualClock(START))
+    assert [0] == left
+    assert None not in verdicts(engine)
 
 
 async def test_turns_are_judged_beside_the_service_which_ends_with_it(engine: Engine):
