@@ -47,7 +47,7 @@ export function importList(imports, details, on) {
  */
 function card(one, on) {
   const [mark, tone, word] = STATES[one.state] ?? ["unknown", "unknown", one.state];
-  const title = one.names || "Files that were sent";
+  const title = one.names || (one.state === "uploading" ? "Files that are sent" : "Files that were sent");
   const id = `import-${one.id}`;
   return h("article", { class: "card import", "aria-labelledby": id, "data-state": one.state },
     h("div", { class: "import-head" },
@@ -68,6 +68,7 @@ function card(one, on) {
 
 /** @param {any} one */
 function came(one) {
+  if (one.state === "uploading") return ["It takes files; nothing is imported yet."];
   if (one.state === "empty") return ["None of the files is of a format that can be imported."];
   const kept = one.kept && ` ${counted(one.kept, "row")} had been deleted as too old: what they added to the sums stays.`;
   return [h("strong", {}, counted(one.rows.new, "new row")), `, ${integer(one.rows.known)} known, ${integer(one.skipped.records)} skipped.`, kept];

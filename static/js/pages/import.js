@@ -75,7 +75,7 @@ function open(id, open) {
 async function undo(one) {
   const word = undoWord(one);
   const what = one.state === "uploading" ? "The files that were sent are deleted." : `${counted(one.rows.new, "row")} and their part in every sum are taken away. The files can be imported again.`;
-  if (!(await confirmed(`${word}: ${one.names || "this import"}?`, what, word))) return;
+  if (!(await confirmed(one.state === "uploading" ? "Throw away what was sent?" : `${word} ${one.names ? `the import of ${one.names}` : "this import"}?`, what, word))) return;
   await attempt(async () => {
     await send("DELETE", `/api/import/${one.id}`);
   });
