@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Iterable
 
 from sqlalchemy import Engine
@@ -20,6 +21,9 @@ logger = logging.getLogger(__name__)
 
 EVERY = 2.0
 """Seconds."""
+_SHARE = 9
+"""How many times as long as it took it then waits, so that turns and pages go first."""
+_LONGEST_WAIT = 60.0
 
 
 class Merger(Repeating):
@@ -38,6 +42,7 @@ class Merger(Repeating):
         self._note(row.session for row in rows if row.session is not None)
 
     def _once(self) -> None:
+        began = time.monotonic()
         if not self._begun:
             # Of a process that was killed, the last ones may not have been looked at.
             self._note(merging.newest_sessions(self._engine))
@@ -51,6 +56,7 @@ class Merger(Repeating):
             raise
         merging.merge_waiting(self._engine, stop=self._stop.is_set)
         self._away = False
+        self._stop.wait(min(_SHARE * (time.monotonic() - began), _LONGEST_WAIT))
 
     def _note(self, names: Iterable[str]) -> None:
         with self._lock:

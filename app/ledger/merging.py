@@ -157,7 +157,8 @@ def _wanted(connection: Connection, session: str) -> tuple[dict[str, str], dict[
     merged = select(m.record_id, m.turn_id, m.record, m.before).where(m.session == session)
     for record_id, turn_id, record, before in connection.execute(merged):
         now[record_id] = turn_id
-        logged.setdefault(record_id, Call.of(_row(record)))
+        told = json.loads(record)
+        logged.setdefault(record_id, Call(*(told.get(name) for name in Call._fields)))
         if turn_id in seen:
             known = {n: v for n, v in json.loads(before).items() if n in Call._fields}
             seen[turn_id] = seen[turn_id]._replace(**known)
