@@ -69,6 +69,8 @@ class Folder:
     forked: frozenset[str]
     """Files that others have copied from: they are there whole, or not at all."""
     places: dict[str, str] = field(default_factory=dict)
+    done: set[str] = field(default_factory=set)
+    """Files that are whole."""
 
     def act(self, name: str, what: str, percent: int) -> None:
         place = self.places.get(name, "sessions/2026/11/01")
@@ -80,14 +82,15 @@ class Folder:
         for path in self.root.rglob(f"{name}*"):
             path.unlink()
         self.places[name] = place
+        (self.done.add if data == self.whole[name] else self.done.discard)(name)
         packed = what == "compress"
         path = self.root / place / f"{name}{'.zst' if packed else ''}"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(zstandard.compress(data) if packed else data)
 
     def finish(self) -> None:
-        """All is there, somewhere."""
-        for name in self.whole:
+        """All is there, somewhere; what is already stays as it is."""
+        for name in sorted(self.whole.keys() - self.done):
             self.act(name, "write", 100)
 
 
