@@ -1,8 +1,9 @@
 """Since when a break is frequent, and what was new then. Pure.
 
-The rate of a break is counted in sessions that have it, bucket by bucket, per turn of all kinds:
-breaks of one session come together and count once a bucket. An onset is the stretch of buckets
-whose rate differs most from all before it. It must be ``TIMES`` as high, and so high that the rate
+The rate of a break is counted per turn, and breaks of one session come together. So they count once
+a session and bucket; or, where it was there before, in units of the most that one session had in
+one bucket until then. An onset is the stretch of buckets whose rate differs most from all before
+it, by either count. It must be ``TIMES`` as high, and so high that the rate
 before gives no stretch of the view as much, but with a probability of ``CHANCE`` (Chernoff's bound
 on the share of the stretch, times the number of stretches that are tried).
 
@@ -14,8 +15,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from app.analysis.breaks import divergence
@@ -23,6 +23,9 @@ from app.ledger.rows import TurnRow
 
 TIMES = 2
 CHANCE = 1e-4
+KNOWN = 10
+"""Sessions by bucket that have it: so many must there be that the most in one of them tells
+something, or be expected where there are none that it is over."""
 SESSIONS = 3
 """An onset is of so many sessions, or of all that there are."""
 FIELDS: dict[str, str] = {
@@ -44,7 +47,7 @@ MOST = 5
 
 @dataclass(frozen=True, slots=True)
 class Onset:
-    """Buckets ``start`` to before ``end``."""
+    """Buckets ``start`` to before ``end``; from there on the rate is at most half as high."""
 
     start: int
     end: int
@@ -72,39 +75,53 @@ class Suspect:
         return f"{_percent(self.share)} of these breaks have the {what}; {had} it."
 
 
-def onset(sessions: Sequence[AbstractSet[str]], turns: Sequence[int], active: int) -> Onset | None:
-    """``sessions`` with the break and all ``turns`` by bucket; ``active`` sessions in all."""
-    start = _rise(sessions, turns)
-    if start is None:
+def onset(breaks: Sequence[Mapping[str, int]], turns: Sequence[int], active: int) -> Onset | None:
+    """``breaks`` by session, and all ``turns``, by bucket; ``active`` sessions in all."""
+    found = _rise(breaks, turns)
+    if found is None:
         return None
-    # Backwards it rises where it ends.
-    over = _rise(sessions[: start - 1 : -1], turns[: start - 1 : -1])
-    found = Onset(start, len(sessions) - (over or 0))
-    affected: set[str] = set().union(*sessions[found.start : found.end])
-    return found if len(affected) >= min(SESSIONS, active) else None
+    affected: set[str] = set().union(*breaks[found.start : found.end])
+    if len(affected) < min(SESSIONS, active):
+        return None
+    during, later = (
+        (sum(map(len, breaks[part])), sum(turns[part]))
+        for part in (slice(found.start, found.end), slice(found.end, None))
+    )
+    expected = during[0] * later[1] / max(1, during[1])
+    is_over = expected >= KNOWN and TIMES * later[0] <= expected
+    return found if is_over else Onset(found.start, len(breaks))
 
 
-def _rise(sessions: Sequence[AbstractSet[str]], turns: Sequence[int]) -> int | None:
-    """Where the stretch begins that differs most from all before it."""
-    counts, sizes = [0], [0]
-    for having, number in zip(sessions, turns, strict=True):
-        counts.append(counts[-1] + len(having))
-        sizes.append(sizes[-1] + max(number, len(having)))
-    buckets = len(sessions)
+def _rise(breaks: Sequence[Mapping[str, int]], turns: Sequence[int]) -> Onset | None:
+    """The stretch that differs most from all before it."""
+    having, counts, sizes, most = [0], [0], [0], [0]
+    for own, number in zip(breaks, turns, strict=True):
+        having.append(having[-1] + len(own))
+        counts.append(counts[-1] + sum(own.values()))
+        sizes.append(sizes[-1] + max(number, sum(own.values())))
+        most.append(max(most[-1], *own.values(), 0))
+    buckets = len(breaks)
     best, found = 0.0, None
     for start in range(1, buckets):
-        before, size = counts[start], sizes[start]
-        if not size or not sessions[start]:
+        if not sizes[start] or not breaks[start]:
             continue
+        units = [(having, 1)]
+        if having[start] >= KNOWN:
+            units.append((counts, most[start]))
         for end in range(start + 1, buckets + 1):
-            inside, length = counts[end] - before, sizes[end] - size
-            if not sessions[end - 1] or inside * size < TIMES * before * length:
+            if not breaks[end - 1]:
                 continue
-            whole = before + inside
-            weight = whole * divergence(inside / whole, length / (size + length))
-            if weight > best:
-                best, found = weight, start
-    return found if best > math.log(max(1, buckets * (buckets - 1) / 2) / CHANCE) else None
+            size, length = sizes[start], sizes[end] - sizes[start]
+            for sums, unit in units:
+                before, inside = sums[start] / unit, (sums[end] - sums[start]) / unit
+                if inside * size < TIMES * before * length:
+                    continue
+                whole = before + inside
+                weight = whole * divergence(inside / whole, length / (size + length))
+                if weight > best:
+                    best, found = weight, Onset(start, end)
+    tried = max(1, buckets * (buckets - 1))
+    return found if best > math.log(tried / CHANCE) else None
 
 
 def suspects(breaks: Sequence[TurnRow], before: Iterable[TurnRow]) -> list[Suspect]:

@@ -169,14 +169,17 @@ def days(
 
 def sessions(
     connection: Connection, view: Filter, edges: Sequence[int], group: str
-) -> list[set[str]]:
-    """Which sessions have a group, by bucket."""
+) -> list[Counter[str]]:
+    """How often each session has a group, by bucket."""
     grid = Grid.of(time_column(view.by), edges)
-    place = grid.value.label("break_bucket")
-    query = select(place, c.session_key).where(_of(group), where(view)).distinct()
-    found: list[set[str]] = [set() for _ in edges[1:]]
-    for value, session in connection.execute(query):
-        found[grid.bucket(value)].add(session)
+    query = (
+        select(grid.value.label("break_bucket"), c.session_key, func.count())
+        .where(_of(group), where(view))
+        .group_by("break_bucket", c.session_key)
+    )
+    found: list[Counter[str]] = [Counter() for _ in edges[1:]]
+    for place, session, number in connection.execute(query):
+        found[grid.bucket(place)][session] += number
     return found
 
 

@@ -236,7 +236,7 @@ def _shown(
 
 
 def _onset(
-    engine: Engine, view: Filter, buckets: Buckets, group: str, having: list[set[str]]
+    engine: Engine, view: Filter, buckets: Buckets, group: str, having: list[Counter[str]]
 ) -> Json | None:
     """Since when a group is frequent, and what was new then."""
     turns = [one.generation for one in series.continuity(engine, view, buckets.edges)]

@@ -67,7 +67,7 @@ def test_groups_are_those_that_rows_say_they_belong_to(holding, rows):
         assert sums.missed == sum(row.missed_tokens or 0 for row in own)
         assert sums.sessions == len({row.session_key for row in own})
         assert having[group] == [
-            {row.session_key for row in own if (row.started_at >= EDGES[1]) == late}
+            Counter(row.session_key for row in own if (row.started_at >= EDGES[1]) == late)
             for late in (False, True)
         ]
         assert sums.clients == Counter((row.client, None) for row in own)
