@@ -22,6 +22,9 @@ BODY = "warmline.body"
 """The name of another: a coroutine function that takes the request's ``receive`` and a limit in
 bytes, and gives the whole body, or None where the client left before its end. Raises
 ``OverflowError`` beyond the limit."""
+MEMORY = "warmline.memory"
+"""The name of a third: a dictionary for what was worked out of a request's head. It is the
+connection's own, since one client sends much the same time and again."""
 
 
 class HttpConnection(HttpToolsProtocol):
@@ -35,13 +38,14 @@ class HttpConnection(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._answers = HeadWithBody(transport)
+        self._memory: dict[Any, Any] = {}
 
     def on_headers_complete(self) -> None:
         super().on_headers_complete()
         cycle, scope = self.cycle, cast("dict[str, Any]", self.scope)
         if cycle is None or cycle.scope is not self.scope or self.pipeline:
             return
-        scope["extensions"] = {NOTICE: self.listen, BODY: self.body}
+        scope["extensions"] = {NOTICE: self.listen, BODY: self.body, MEMORY: self._memory}
         if scope["method"] != "HEAD":  # there is no body for that head
             self._answers.begin()
             cycle.transport = cast("asyncio.Transport", self._answers)

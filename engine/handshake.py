@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
 
 import msgspec
 
@@ -75,6 +76,18 @@ def identity(tenant: str, upstream: str, headers: Sequence[tuple[str, str]], key
     """A digest that is equal for two requests that may share a connection."""
     flat = [part for header in headers for part in header]
     return digests.mac(key, "connection", tenant, upstream, *flat)
+
+
+@lru_cache(maxsize=256)
+def of(
+    headers: tuple[tuple[str, str], ...], tenant: str, upstream: str, key: bytes
+) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    """The headers of a request that open a connection, and the identity that goes with them.
+
+    Most clients send the same headers with each turn.
+    """
+    opening = handshake(headers)
+    return opening, identity(tenant, upstream, opening, key)
 
 
 def client_metadata(

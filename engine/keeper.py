@@ -56,8 +56,7 @@ class Keeper:
 
     def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
         call = turn.call
-        headers = handshake.handshake(call.headers)
-        return headers, handshake.identity(call.tenant, call.upstream.name, headers, self._key)
+        return handshake.of(call.headers, call.tenant, call.upstream.name, self._key)
 
     def expand(self, turn: Turn, named: str) -> bool:
         """Expand a request that names an anchor of ours; False where it is to go as it is."""

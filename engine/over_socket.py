@@ -143,7 +143,7 @@ class SocketSide:
 
     async def _open(self, turn: Turn) -> None:
         """A chain of the turn's own, on a fresh connection. One retry where nothing was sent."""
-        room = self._keeper.sessions.make_room(self._opening)
+        room = self._keeper.sessions.make_room(self._opening, len(self._keeper.connections))
         if room is None:
             raise OverHttp(Reason.WS_UNAVAILABLE, "no_connection_free")
         self._keeper.close(room)

@@ -307,12 +307,15 @@ class Sessions:
                     self.drop(scope, anchor_of)
         return closing
 
-    def make_room(self, opening: int = 0) -> list[Chain] | None:
+    def make_room(self, opening: int = 0, connections: int | None = None) -> list[Chain] | None:
         """At the connection limit: the least recently used idle, unleased chain, to be closed.
 
         An empty list where there is room, None where every connection is busy or leased.
-        ``opening`` connections are under way, and no chains yet.
+        ``opening`` connections are under way, and no chains yet. ``connections``: how many there
+        are at most, where that is known; most of the time it says that there is room.
         """
+        if connections is not None and connections + opening < self._bounds.connections:
+            return []
         scopes = self._scopes.values()
         chains = [(s, c) for s in scopes for c in s.chains.values() if c.connection]
         if len(chains) + opening < self._bounds.connections:

@@ -10,6 +10,7 @@ import hmac
 import ipaddress
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from urllib.parse import urlsplit
 
 from app.gateway.headers import Headers, first
@@ -30,6 +31,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+@lru_cache(maxsize=64)
 def host_of(header: str | None) -> str | None:
     """The host of a ``Host`` header without port and brackets, in lower case; None if unusable."""
     if not header or any(character in header for character in "/@?# \t"):

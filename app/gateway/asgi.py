@@ -10,9 +10,10 @@ import logging
 from collections.abc import Callable
 
 from app.clock import Clock
-from app.gateway import compaction, headers, http_turns, passthrough, ws_turns
+from app.gateway import compaction, http_turns, passthrough, ws_turns
 from app.gateway.access import HostPolicy, check
 from app.gateway.context import MIB, Context
+from app.gateway.head import head_of
 from app.gateway.upstreams import Route, Target, Upstreams
 from app.gateway.wire import Receive, Refusal, Scope, Send, refuse, refuse_upgrade
 from app.keys import Keys
@@ -97,15 +98,15 @@ class Gateway:
     def _admit(self, scope: Scope, *, is_websocket: bool) -> Target:
         """The target of a request that may pass. Raises ``Refusal``."""
         context = self._context
-        given = headers.decode(scope["headers"])
+        head = head_of(scope)
         refusal = check(
-            given, hosts=context.hosts, token=context.gateway_token, websocket=is_websocket
+            head.headers, hosts=context.hosts, token=context.gateway_token, websocket=is_websocket
         )
         if refusal is not None:
             raise refusal
-        raw_path = scope.get("raw_path") or scope["path"].encode()
-        query = scope.get("query_string", b"").decode("latin-1")
-        target = context.upstreams.find(raw_path.decode("latin-1"), query)
+        if head.target is None:
+            head.target = context.upstreams.find(head.path, head.query)
+        target = head.target
         if is_websocket and target.route is not Route.RESPONSES:
             raise Refusal(404, "not_found", "WebSockets are served at …/responses only.")
         if is_websocket and not target.takes_websockets:

@@ -63,8 +63,7 @@ async def serve(
     }
     marks = turn_headers(receipt.turn_id, Mode.HTTP_FULL, Reason.CONTINUATION_OFF)
     try:
-        own = headers.forwarded(taken.headers, body_is_read=True)
-        plain = (*own, ("accept-encoding", "identity"))
+        plain = (*taken.headers, ("accept-encoding", "identity"))
         request = context.http().post(
             passthrough.url_of(target),
             headers=plain,

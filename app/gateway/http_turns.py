@@ -54,7 +54,7 @@ async def serve(
         target,
         taken.body,
         taken.identity,
-        headers.forwarded(taken.headers, body_is_read=True),
+        taken.headers,
         transport="sse" if taken.fields.stream else "http",
         epoch_reset=taken.identity.epoch_reset,
         request=taken.request,

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -121,13 +122,14 @@ def identify(
     *,
     headers_are_of_this_request: bool = True,
     tenant: str | None = None,
+    by_name: Mapping[str, str] | None = None,
 ) -> Identity:
-    """Tell who sends this request.
+    """Tell who sends this request. ``by_name``: the headers, where they are at hand in this form.
 
     On a WebSocket the headers are those of the upgrade: they name the session, but what they say
     of a turn holds for none of its frames (``headers_are_of_this_request`` False).
     """
-    by_name = _spelt_one_way(headers)
+    by_name = spelt_one_way(headers) if by_name is None else by_name
     metadata = fields.client_metadata
     turn = _json_object(_get(metadata, "x-codex-turn-metadata"))
     if not turn and headers_are_of_this_request:
@@ -160,12 +162,11 @@ _LOOKED_AT = 4096
 """Bytes at either end of a body."""
 
 
-def likely_session(headers: Headers, body: bytes) -> str | None:
+def likely_session(by_name: Mapping[str, str], body: bytes) -> str | None:
     """The session that a body is probably of, told without reading it.
 
     It serves to find what the body may repeat, and never to tell whose it is.
     """
-    by_name = _spelt_one_way(headers)
     for header in ("x-warmline-session", "thread-id", "session-id", "x-session-id"):
         if name := _name(by_name.get(header)):
             return name
@@ -190,7 +191,7 @@ def tenant_of(keys: Keys, headers: Headers, query: str = "") -> str:
     return keys.hmac("tenant", *credentials)
 
 
-def _spelt_one_way(headers: Headers) -> dict[str, str]:
+def spelt_one_way(headers: Headers) -> dict[str, str]:
     """Headers by name, hyphens for underscores; the hyphen's spelling and the first value win."""
     found: dict[str, str] = {}
     respelt: dict[str, str] = {}
@@ -255,6 +256,7 @@ _PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9 ._/-]*")
 _MAX_CLIENT = 64
 
 
+@lru_cache(maxsize=64)
 def client_of(user_agent: str | None, originator: str | None) -> tuple[str | None, str | None]:
     """The client's name and version: of the user agent, or the name that it declares itself."""
     product = _PRODUCT.match(user_agent or "")

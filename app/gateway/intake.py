@@ -5,8 +5,10 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 
-from app.gateway import bodies, headers
+from app.gateway import bodies
 from app.gateway.context import Context
+from app.gateway.head import head_of, length_of
+from app.gateway.headers import Headers
 from app.gateway.identity import (
     Fields,
     Identity,
@@ -14,7 +16,6 @@ from app.gateway.identity import (
     identify,
     likely_session,
     peek,
-    tenant_of,
 )
 from app.gateway.rows import Receipt, record_refusal, turn_headers
 from app.gateway.upstreams import Target
@@ -27,8 +28,8 @@ from engine.request import Request
 @dataclass(frozen=True, slots=True)
 class Intake:
     receipt: Receipt
-    headers: headers.Headers
-    """The client's, as it sent them."""
+    headers: Headers
+    """The client's, as far as the upstream gets them."""
     body: bytes
     fields: Fields
     identity: Identity
@@ -50,17 +51,17 @@ async def take(
     Half a request is no turn; a refused body is one, and is answered and recorded here.
     """
     receipt = Receipt.now(context, target.upstream.name, "http")
-    given = headers.decode(scope["headers"])
-
-    tenant = tenant_of(context.keys, given, target.query)
+    head = head_of(scope)
+    given, tenant = head.headers, head.tenant(context.keys)
 
     def identity(fields: Fields) -> Identity:
-        found = identify(context.keys, given, fields, target.query, tenant=tenant)
+        found = identify(context.keys, given, fields, tenant=tenant, by_name=head.by_name)
         return dataclasses.replace(found, compaction=True) if compaction else found
 
     try:
         whole = extension(scope, BODY)
-        body = await bodies.read(receive, given, context.max_body_bytes, whole)
+        sized = (*given, *length_of(scope))
+        body = await bodies.read(receive, sized, context.max_body_bytes, whole)
     except ClientGone:
         return None
     except Refusal as refusal:
@@ -73,9 +74,9 @@ async def take(
             body,
             tenant=tenant,
             upstream=target.upstream.name,
-            session=likely_session(given, body),
+            session=likely_session(head.by_name, body),
         )
     fields = None if request is None else fields_of(request.fields)
     if fields is None:
         fields = await aside(len(body), lambda: peek(body))
-    return Intake(receipt, given, body, fields, identity(fields), request)
+    return Intake(receipt, head.forwarded, body, fields, identity(fields), request)

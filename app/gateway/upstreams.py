@@ -25,6 +25,9 @@ class Route(Enum):
     """Everything else: passed through."""
 
 
+_TURNS = {route.value: route for route in Route if route.value}
+
+
 @dataclass(frozen=True, slots=True)
 class QueriedUpstream(Upstream):
     """An upstream with the query of one request, e.g. the ``api-version`` that Azure wants."""
@@ -50,7 +53,7 @@ class Target:
 
     @property
     def route(self) -> Route:
-        return {r.value: r for r in Route if r.value}.get(self.path, Route.OTHER)
+        return _TURNS.get(self.path, Route.OTHER)
 
     @property
     def queried(self) -> Upstream:

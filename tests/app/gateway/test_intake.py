@@ -8,7 +8,10 @@ from engine.driver import Upstream
 from tests.support.fake_driver import Edge
 
 TARGET = Target(Upstream("u", "https://h.example/v1"), "/responses")
-SCOPE = {"headers": [(b"authorization", b"Bearer sk-a"), (b"session-id", b"s")]}
+SCOPE = {
+    "path": "/v1/responses",
+    "headers": [(b"authorization", b"Bearer sk-a"), (b"session-id", b"s")],
+}
 
 
 def giving(*messages):
