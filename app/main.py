@@ -7,13 +7,12 @@ At the end the other way round: the gateway stops serving before the writer take
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from fastapi import FastAPI
 from sqlalchemy import Engine
-from starlette.middleware import Middleware
 
 from app import keys as key_files
 from app.alerts.service import Alerts
@@ -96,9 +95,10 @@ def create_app(
         service.web,
         HostPolicy.for_bind(settings.host, settings.allowed_hosts),
         lifespan=lifespan,
-        ahead=(Middleware(GatewayFirst, service=service),),
     )
     app.state.service = service
+    # Ahead of all that stands around the pages: each layer is entered with every part of an answer.
+    app.middleware_stack = GatewayFirst(app.build_middleware_stack(), service=service)
     return app
 
 
@@ -266,10 +266,9 @@ class GatewayFirst:
         self._app = app
         self._service = service
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def __call__(self, scope: Scope, receive: Receive, send: Send) -> Awaitable[None]:
         if not Gateway.handles(scope):
-            await self._app(scope, receive, send)
-        elif self._service.gateway is None:
-            await refuse(scope, receive, send, NOT_READY)
-        else:
-            await self._service.gateway(scope, receive, send)
+            return self._app(scope, receive, send)
+        if self._service.gateway is None:
+            return refuse(scope, receive, send, NOT_READY)
+        return self._service.gateway(scope, receive, send)

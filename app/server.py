@@ -6,6 +6,7 @@ import contextlib
 import gc
 import logging
 import sys
+from collections.abc import Awaitable
 from typing import Any
 
 import uvicorn
@@ -31,6 +32,7 @@ def configure(app: Any, settings: Settings) -> uvicorn.Config:
     """
     return uvicorn.Config(
         app,
+        interface="asgi3",
         host=settings.host,
         port=settings.port,
         http=HttpConnection,
@@ -55,10 +57,12 @@ class PlainFailure:
     def __init__(self, app: Any) -> None:
         self._app = app
 
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        if scope["type"] != "lifespan":
-            await self._app(scope, receive, send)
-            return
+    def __call__(self, scope: Any, receive: Any, send: Any) -> Awaitable[None]:
+        start = self._start if scope["type"] == "lifespan" else self._app
+        started: Awaitable[None] = start(scope, receive, send)
+        return started
+
+    async def _start(self, scope: Any, receive: Any, send: Any) -> None:
         failed: list[dict[str, Any]] = []
 
         async def hold(message: dict[str, Any]) -> None:
