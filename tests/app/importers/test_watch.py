@@ -132,6 +132,18 @@ def _look(watching: Watching | None, engine: Engine, root: Path, after: int | No
         imported(engine, root, progress=stopping._progress, unchanged=unchanged)
 
 
+@on_sqlite
+def test_a_file_in_which_an_import_was_interrupted_is_read_again(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr(runs, "BATCH", 1)
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(log(1_000, 2_000, 3_000))
+    found = []
+    for after in (2, None):
+        _look(None, engine, path, after)
+        found.append(turns_in(engine))
+    assert [2, 3] == found
+
+
 def log(*sizes: int) -> bytes:
     file = Rollout()
     for size in sizes:
