@@ -51,6 +51,8 @@ BROKEN = (
     "'one_off_full', 'one_off_partial', 'persistent', 'unknown'))"
 )
 """Breaks, as ``app.analysis.breaks`` tells them; likewise."""
+SUB_AGENT = "root_session <> session"
+"""Turns of sub-agents, which belong to another session; likewise."""
 Words = Text().with_variant(Text(collation="C"), "postgresql")
 Id = BigInteger().with_variant(Integer(), "sqlite")  # SQLite counts up INTEGER keys only
 
@@ -199,6 +201,17 @@ class Turn(Base):
             "started_at",
             sqlite_where=text(BROKEN),
             postgresql_where=text(BROKEN),
+        ),
+        # Tells of sub-agents alone whose they are.
+        Index(
+            "ix_turns_sub_agents",
+            "started_at",
+            "session_key",
+            "tenant",
+            "session",
+            "root_session",
+            sqlite_where=text(SUB_AGENT),
+            postgresql_where=text(SUB_AGENT),
         ),
         {"sqlite_autoincrement": True},
     )

@@ -63,6 +63,32 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
     return _made(sorted(of_most, key=lambda row: (-row[4], row[0])))
 
 
+def of(connection: Connection, view: Filter, keys: Sequence[str]) -> list[SessionSums]:
+    """Some sessions of a view, as far as they have turns in it; those with the most rows first."""
+    return _summed(connection, view, _plan(connection, view), keys)
+
+
+class Ranked(NamedTuple):
+    """What all sessions of a view can be ordered by."""
+
+    session_key: str
+    last_at: int
+    turns: int
+    eligible: int
+    mismatches: int
+    cost: int
+    """Nano-dollars."""
+
+
+def ranked(connection: Connection, view: Filter) -> list[Ranked]:
+    """All sessions of a view, in no order."""
+    names = Ranked._fields[2:]
+    parts = _parts(connection, view, _plan(connection, view), names, ends=True)
+    sums = (_sum(parts, name) for name in names)
+    query = select(parts.c.session_key, func.max(parts.c.last_at), *sums)
+    return [Ranked(*row) for row in connection.execute(query.group_by(parts.c.session_key))]
+
+
 def _summed(
     connection: Connection, view: Filter, made: Plan, only: Sequence[str] | None
 ) -> list[SessionSums]:

@@ -44,3 +44,16 @@ def test_how_much_was_continued_is_counted_by_pairs(engine: Engine):
     write(engine)
     with reading(engine) as connection:
         assert [(0, 0, 1), (0, 3, 1), (3, 3, 1)] == sorted(sessions.residency(connection, WHOLE))
+
+
+def test_all_are_ranked_by_what_some_of_them_hold(engine: Engine):
+    write(engine)
+    with reading(engine) as connection:
+        ranked = {one.session_key: one for one in sessions.ranked(connection, WHOLE)}
+        known = {one.session_key: one for one in sessions.sums(connection, WHOLE, None)}
+        assert known.keys() == ranked.keys()
+        for key, one in ranked.items():
+            of = dict(zip(SESSION_SUMS, known[key].sums, strict=True))
+            assert (of["turns"], of["eligible"], of["mismatches"], of["cost"]) == one[2:]
+            assert known[key].last_at == one.last_at
+        assert [known["key-b"]] == sessions.of(connection, WHOLE, ["key-b"])
