@@ -21,8 +21,8 @@ from app.importers.run import Report, run
 from app.importers.unchanged import Unchanged
 from app.importers.watch import Around, Watch
 from app.judging import judge_all
-from app.ledger import database, imports
-from app.ledger.rows import to_ms
+from app.ledger import database, imports, retention
+from app.ledger.rows import iso, to_ms
 from app.pricing import sellers
 from app.settings import Settings
 
@@ -103,12 +103,28 @@ def _import(
                 progress=progress,
                 unchanged=remembered,
             )
+        fleeting = None
         if report.import_id is not None:
             with bar("Judging") as judged:
                 judge_all(engine, SystemClock(), judged, sellers(settings))
+            fleeting = _fleeting(engine, report.import_id, settings.retain_rows_days)
     _say(reports.text(report))
+    if fleeting:
+        click.echo(fleeting)
     if report.failed or (report.import_id is None and not report.unchanged):
         sys.exit(1)
+
+
+def _fleeting(engine: Engine, import_id: str, days: int) -> str | None:
+    """Says so where old rows have come into a ledger that is not to keep them."""
+    before = retention.cut(to_ms(SystemClock().now()), days)
+    span = imports.span(engine, import_id)
+    if before is None or span is None or span.first >= before:
+        return None
+    return (
+        f"Rows from before {iso(before)[:10]} will be deleted when the service runs, which keeps "
+        f"them for {days:,} days; their sums stay. To keep them set retain_rows_days = 0."
+    )
 
 
 def _watch(

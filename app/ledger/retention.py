@@ -44,8 +44,8 @@ def prune(
         state = states.hold(connection, change=True)
         if state.missing:
             return Pruned(0, state.rows_from, state.rollups_from)
-        rows_from = _later(state.rows_from, _first_kept(connection, _cut(now, row_days)))
-        rollups_from = _later(state.rollups_from, _cut(now, rollup_days))
+        rows_from = _later(state.rows_from, _first_kept(connection, cut(now, row_days)))
+        rollups_from = _later(state.rollups_from, cut(now, rollup_days))
         if rollups_from is not None:
             rollups_from = None if rows_from is None else min(rollups_from, rows_from)
         # Said before it is done: nobody may take for complete what is being deleted.
@@ -75,16 +75,17 @@ def kept_from(engine: Engine) -> Pruned:
     return Pruned(0, state.rows_from, state.rollups_from)
 
 
-def _first_kept(connection: Connection, cut: int | None) -> int | None:
-    """The cut, where there is anything before it: what is imported later is not too old until
+def _first_kept(connection: Connection, before: int | None) -> int | None:
+    """``before``, where there is anything before it: what is imported later is not too old until
     something of its time was deleted."""
-    if cut is None:
+    if before is None:
         return None
-    old = select(turns.c.id).where(turns.c.started_at < cut).limit(1)
-    return None if connection.execute(old).first() is None else cut
+    old = select(turns.c.id).where(turns.c.started_at < before).limit(1)
+    return None if connection.execute(old).first() is None else before
 
 
-def _cut(now: int, days: int) -> int | None:
+def cut(now: int, days: int) -> int | None:
+    """Rows that started before are too old at ``now`` (epoch ms); None: none is, 0 days."""
     return start_of(DAY, now - days * DAY) if days else None
 
 

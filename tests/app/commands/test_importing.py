@@ -58,7 +58,18 @@ def test_import_makes_the_ledger_and_says_what_it_did(exported: Path):
         "a.csv (csv): 1 new, 0 known",
         "  1 skipped: started_at is missing (b.jsonl:2).",
         f"2 new, 0 known, 1 skipped. Undo with: warmline import --undo {number}",
-    ] == result.output.splitlines()
+    ] == result.output.splitlines()[:-1]
+
+
+def test_rows_that_the_service_would_delete_are_told_of_unless_it_keeps_all(
+    exported: Path, monkeypatch
+):
+    said = command(str(exported)).output.splitlines()[-1]
+    assert said.startswith("Rows from before 20")
+    assert said.endswith("To keep them set retain_rows_days = 0.")
+    command("--undo", only_import())
+    monkeypatch.setenv("WARMLINE_RETAIN_ROWS_DAYS", "0")
+    assert "retain_rows_days" not in command(str(exported)).output
 
 
 def test_import_twice_reads_nothing_again_unless_it_is_asked_for(exported: Path):
