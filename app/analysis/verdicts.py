@@ -117,6 +117,7 @@ _WAITING = frozenset(
     }
 )
 """Verdicts that may become another one by what comes after."""
+_ANSWERED = (Status.COMPLETED, Status.INCOMPLETE)
 _BACK = 4
 """Turns before one that its verdict, and those that waited for it, may depend on."""
 
@@ -234,7 +235,7 @@ def follow(
     moved = place.moved or reset == _ANOTHER_ACCOUNT
     rewritten = place.rewritten or rewrites(reset)
     if row.kind == Kind.COMPACTION:
-        return Place(place.turn, rewritten=True, moved=moved), {}
+        return Place(place.turn, rewritten or row.status in _ANSWERED, moved), {}
     if not _usable(row):
         unusable = {row.turn_id: Judged(Verdict.UNUSABLE, Grade.UNKNOWN, None)}
         return Place(place.turn, rewritten, moved), unusable if row.kind == Kind.GENERATION else {}
@@ -349,7 +350,7 @@ _OF_A_CHANGE = {
 def _usable(row: TurnRow) -> bool:
     return (
         row.kind == Kind.GENERATION
-        and row.status in (Status.COMPLETED, Status.INCOMPLETE)
+        and row.status in _ANSWERED
         and row.usage_state == UsageState.REPORTED
         and row.cached_tokens is not None
         and row.input_tokens is not None

@@ -162,6 +162,16 @@ def test_a_rewritten_history_is_told_and_never_billed():
     assert Judged(Verdict.HISTORY_REWRITE, Grade.LIKELY, None) == of_last(half)
 
 
+def test_a_compaction_that_failed_has_rewritten_nothing():
+    failed = turn(3, None, None, kind="compaction", status="failed", usage_state="missing")
+    rows = [*chain(*WARM), failed, turn(4, 16_000, 0), turn(5, 18_000, 15_872)]
+    assert Judged(Verdict.ONE_OFF_FULL, Grade.POSSIBLE, 13_952) == judge(rows)["t4"]
+    assert (
+        Verdict.HISTORY_REWRITE
+        == of_last([*rows[:4], turn(4, 16_000, 0, epoch_reset_reason="summarize")]).verdict
+    )
+
+
 @pytest.mark.parametrize(
     "word",
     ["turn_count", "connection_age", "manual", "codex_token_refresh", "provider_recovery_terminal"],
