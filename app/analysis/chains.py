@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from app.analysis.verdicts import Judged, Place, follow, stored
 from app.ledger.rows import TurnRow
@@ -50,6 +50,31 @@ def order_of(row: TurnRow) -> Order:
     )
 
 
+class Link(Protocol):
+    """What is read of a row to tell which one it goes on from."""
+
+    @property
+    def source(self) -> str: ...
+    @property
+    def chain(self) -> str | None: ...
+    @property
+    def mode(self) -> str | None: ...
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def previous_response_id(self) -> str | None: ...
+    @property
+    def response_id(self) -> str | None: ...
+    @property
+    def started_at(self) -> int: ...
+    @property
+    def ended_at(self) -> int: ...
+    @property
+    def items_total(self) -> int | None: ...
+    @property
+    def input_tokens(self) -> int | None: ...
+
+
 T = TypeVar("T")
 
 
@@ -69,7 +94,7 @@ class Before(Generic[T]):
         self._chains: OrderedDict[str, T] = OrderedDict()
         self._ended: deque[_Ended[T]] = deque(maxlen=ENDED)
 
-    def of(self, row: TurnRow) -> T | None:
+    def of(self, row: Link) -> T | None:
         """None of a row that begins a chain."""
         if row.previous_response_id is not None and row.previous_response_id in self._answers:
             return self._answers[row.previous_response_id]
@@ -86,7 +111,7 @@ class Before(Generic[T]):
             return None
         return last.known
 
-    def push(self, row: TurnRow, known: T) -> None:
+    def push(self, row: Link, known: T) -> None:
         """What those that follow the row shall know of it."""
         if row.response_id is not None:
             _put(self._answers, row.response_id, known, ANSWERS)
@@ -126,7 +151,7 @@ def judge_session(rows: Iterable[TurnRow]) -> dict[str, Judged]:
     return found
 
 
-def _longer(row: TurnRow, last: _Ended[T]) -> bool:
+def _longer(row: Link, last: _Ended[T]) -> bool:
     """Whether a row is at least as long as another; what cannot be told is taken for no."""
     if row.items_total is not None and last.items is not None:
         return row.items_total >= last.items

@@ -21,9 +21,11 @@ import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from decimal import ROUND_CEILING, Decimal
+from itertools import groupby
 from typing import Any, Protocol
 
 from app.analysis import prices
+from app.analysis.chains import Before, Link
 from app.analysis.verdicts import MINIMUM, Verdict, rewrites
 from app.analysis.waste import NOBODY, Sellers, not_read, seller_of, usd
 from engine.model import Kind, Status, UsageState
@@ -33,13 +35,12 @@ LISTED = 50
 _ANSWERED = frozenset({Status.COMPLETED, Status.INCOMPLETE})
 
 
-class Passing(Protocol):
+class Passing(Link, Protocol):
     """What is read of each turn of a session that has resets."""
 
     turn_id: str
     session_key: str
     session: str | None
-    started_at: int
     source: str
     kind: str
     status: str
@@ -49,7 +50,6 @@ class Passing(Protocol):
     epoch_reset_reason: str | None
     cache_verdict: str | None
     usage_state: str
-    input_tokens: int | None
     cached_tokens: int | None
     cache_write_tokens: int | None
     cache_write_long_tokens: int | None
@@ -83,6 +83,8 @@ class Reset:
     """After it, until the next reset or the last turn that is known."""
     followed: bool = False
     """By another reset."""
+    earlier: Reset | None = None
+    """The reset before it in its chain."""
 
     @property
     def never(self) -> bool:
@@ -115,43 +117,65 @@ class Reset:
         return self.followed and self.breaks_even is not None and self.reached is False
 
 
-def resets(rows: Iterable[Passing], sellers: Sellers = NOBODY) -> Iterator[Reset]:
-    """The resets that rewrote a history, each when its last turn is known. ``rows`` are the turns
-    of sessions, one session after the other, in order of time."""
-    key: str | None = None
+@dataclass(slots=True)
+class _Chain:
+    """A chain as far as it has come."""
+
     last: Passing | None = None
     current: Reset | None = None
-    requests: list[Passing] = []
-    rewritten = False
+    requests: list[Passing] = field(default_factory=list)
+    rewritten: bool = False
+
+
+def resets(rows: Iterable[Passing], sellers: Sellers = NOBODY) -> Iterator[Reset]:
+    """The resets that rewrote a history, each when its last turn is known. ``rows`` are the turns
+    of sessions, one session after the other, as they ended."""
+    for _, session in groupby(rows, key=lambda row: row.session_key):
+        yield from _of_session(session, sellers)
+
+
+def _of_session(rows: Iterable[Passing], sellers: Sellers) -> Iterator[Reset]:
+    before: Before[_Chain] = Before()
+    with_resets: list[_Chain] = []
+    beside: list[Passing] = []
+    """Requests for summaries, of chains that hold nothing else: of the next reset."""
     for row in rows:
-        if row.session_key != key:
-            if current is not None:
-                yield current
-            key, last, current, requests, rewritten = row.session_key, None, None, [], False
+        chain = before.of(row) or _Chain()
+        before.push(row, chain)
         if row.status not in _ANSWERED:
             continue
         if row.kind == Kind.COMPACTION:
-            requests.append(row)
+            (beside if chain.last is None else chain.requests).append(row)
             continue
         if row.kind != Kind.GENERATION:
             continue
-        rewritten = rewritten or bool(requests) or rewrites(row.epoch_reset_reason)
-        rewritten = rewritten or row.cache_verdict == Verdict.HISTORY_REWRITE
+        chain.rewritten = (
+            chain.rewritten
+            or bool(chain.requests)
+            or rewrites(row.epoch_reset_reason)
+            or row.cache_verdict == Verdict.HISTORY_REWRITE
+        )
+        current = chain.current
         if not _counted(row):
-            if current is not None and not rewritten:
+            if current is not None and not chain.rewritten:
                 current.turns += 1
             continue
-        if rewritten:
-            if current is not None:
+        if chain.rewritten:
+            if current is None:
+                with_resets.append(chain)
+            else:
                 current.followed = True
                 yield current
-            current = _reset(last, row, requests, sellers)
-            requests, rewritten = [], False
+                current.earlier = None
+            chain.current = _reset(chain.last, row, beside + chain.requests, sellers)
+            chain.current.earlier = current
+            beside, chain.requests, chain.rewritten = [], [], False
         elif current is not None:
             current.turns += 1
-        last = row
-    if current is not None:
-        yield current
+        chain.last = row
+    for chain in with_resets:
+        if chain.current is not None:
+            yield chain.current
 
 
 def _counted(row: Passing) -> bool:
@@ -219,7 +243,7 @@ def _rates(row: Passing, tokens: int, sellers: Sellers) -> prices.Rates | None:
 
 @dataclass(frozen=True, slots=True)
 class Pair:
-    """Two resets of one session, the first of which had not paid for itself."""
+    """Two resets of one chain, the first of which had not paid for itself."""
 
     first: Reset
     second: Reset
@@ -250,23 +274,21 @@ class Resets:
     """What batching each pair would have saved."""
     _listed: list[tuple[Decimal, int, str, Reset]] = field(default_factory=list)
     _pairs: list[tuple[Decimal, str, Pair]] = field(default_factory=list)
-    _last: Reset | None = None
 
     @classmethod
     def of(cls, found: Iterable[Reset]) -> Resets:
-        """``found`` as ``resets`` gives them: those of a session in their order."""
+        """``found`` as ``resets`` gives them."""
         made = cls()
         for one in found:
             made._add(one)
         return made
 
     def _add(self, one: Reset) -> None:
-        last, self._last = self._last, one
-        if one.selected:
-            self._count(one)
-        if last is None or last.session_key != one.session_key or not last.too_soon:
+        if not one.selected:
             return
-        if last.selected and one.selected:
+        self._count(one)
+        last = one.earlier
+        if last is not None and last.selected and last.too_soon:
             pair = Pair(last, one)
             self.pairs += 1
             self.batched += pair.saved

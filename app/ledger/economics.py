@@ -15,6 +15,7 @@ from sqlalchemy import Connection, Select, and_, false, func, or_, select
 
 from app.ledger.conditions import generation, where
 from app.ledger.filters import Filter
+from app.ledger.judging import ORDER
 from app.ledger.models import turns
 from app.ledger.rows import COLUMNS, TurnRow
 from engine.model import Kind, Mode
@@ -23,7 +24,8 @@ c = turns.c
 _CHUNK = 500
 _INCREMENTAL = (Mode.WS_INCREMENTAL.value, Mode.HTTP_INCREMENTAL.value)
 _PASSING = (
-    "turn_id", "session_key", "session", "started_at", "source", "kind", "status", "model",
+    "turn_id", "session_key", "session", "started_at", "ended_at", "source", "kind", "status",
+    "chain", "mode", "reason", "previous_response_id", "response_id", "items_total", "model",
     "upstream", "service_tier", "epoch_reset_reason", "cache_verdict", "usage_state",
     "input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_long_tokens",
     "output_tokens",
@@ -89,7 +91,7 @@ def passing(
     connection: Connection, view: Filter, verdict: str, no_rewrites: Collection[str]
 ) -> Iterator[Any]:
     """The turns in the window of each session that has a rewritten history in a view: session by
-    session, in order of time. ``selected`` says whether the view has it."""
+    session, as they ended. ``selected`` says whether the view has it."""
     window = Filter(view.start, view.end, view.tz, view.by)
     rewritten = or_(
         c.kind == Kind.COMPACTION.value,
@@ -102,7 +104,7 @@ def passing(
             *(c[name] for name in _PASSING), func.coalesce(where(view), false()).label("selected")
         )
         .where(where(window), c.session_key.in_(sessions))
-        .order_by(c.session_key, c.started_at, c.id)
+        .order_by(c.session_key, *ORDER)
     )
     return _read(connection, query)
 

@@ -43,7 +43,7 @@ _OVERTAKEN = frozenset({"40001", "40P01"})
 """PostgreSQL: others changed the same rows, or wait for each other with us in a circle."""
 
 c = turns.c
-_ORDER = (
+ORDER = (
     c.ended_at,
     c.started_at,
     func.coalesce(c.epoch, -1),
@@ -215,7 +215,7 @@ class Judging:
         more = None if known is None else _more(connection, session, known)
         if known is not None and more is not None:
             return _listed(known, more)
-        query = select(c.id, c.kind, *_ORDER).where(c.session_key == session).order_by(*_ORDER)
+        query = select(c.id, c.kind, *ORDER).where(c.session_key == session).order_by(*ORDER)
         found = connection.execute(query, execution_options={"yield_per": AT_ONCE})
         return _listed(_Known(self.new_fold(_is_cut(connection, session))), found)
 
@@ -231,8 +231,8 @@ def _more(connection: Connection, session: str, known: _Known) -> list[Any] | No
     if known.last is None:
         return None
     mine = c.session_key == session
-    recent = select(c.id, c.kind, *_ORDER).where(mine, c.started_at >= known.last[0] - LATE_MS)
-    rows = connection.execute(recent.order_by(*_ORDER)).all()
+    recent = select(c.id, c.kind, *ORDER).where(mine, c.started_at >= known.last[0] - LATE_MS)
+    rows = connection.execute(recent.order_by(*ORDER)).all()
     new = [row for row in rows if tuple(row[2:]) > known.last]
     count = connection.execute(select(func.count()).where(mine)).scalar_one()
     if count != known.seen + len(new):

@@ -11,7 +11,9 @@ turn saves 80 000 × 400 = 32 000 000: 3.72 turns, that is with the fourth.
 from __future__ import annotations
 
 from decimal import Decimal
+from itertools import zip_longest
 from types import SimpleNamespace
+from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,6 +99,30 @@ def test_a_reset_before_the_last_one_had_paid_for_itself_should_have_been_one_wi
     assert (first.turn_id, second.turn_id) == (pair.first.turn_id, pair.second.turn_id)
     assert "1 reset came before" in (advice(told) or "")
     assert 0 == Resets.of(resets([*condensed(4), *condensed(9)[1:]])).pairs
+
+
+def test_a_reset_is_told_from_its_own_chain_whatever_else_the_session_does():
+    def beside(name: str, given: int, **more: Any) -> SimpleNamespace:
+        return turn(given, given - 500, source="import:claude_code", chain=name, **more)
+
+    main = condensed(3, source="import:claude_code", chain="main")
+    agents = [beside(f"agent-{n % 2}", 9_000 + n) for n in range(12)]
+    mixed = [row for place, row in enumerate(main) for row in (*agents[place :: len(main)], row)]
+    one = only([*mixed, *agents[:2]])
+    assert (100_000, 20_000, 3, PAID) == (one.before, one.after, one.turns, one.paid)
+    other = condensed(2, source="import:claude_code", chain="agent-0")
+    both = [row for pair in zip_longest(main, other) for row in pair if row is not None]
+    told = Resets.of(resets(both))
+    assert [(3, PAID), (2, PAID)] == [(one.turns, one.paid) for one in resets(both)]
+    assert (2, 2 * PAID, 5 * SAVES, 0) == (told.number, told.paid, told.saved, told.pairs)
+
+
+def test_a_summary_that_was_made_beside_the_conversation_is_paid_by_its_next_reset():
+    log = {"source": "import:lingtai"}
+    rows = condensed(2, chain="main", **log)
+    rows[1:1] = beside = [request(chain="summaries", **log) for _ in range(2)]
+    assert [3] == [one.requests for one in resets(rows)]
+    assert [] == [*resets([rows[0], *beside, turn(101_000, 100_000, chain="main", **log)])]
 
 
 def test_resets_of_two_sessions_are_no_pair():

@@ -40,7 +40,7 @@ def test_resets_are_told_with_their_break_even_and_of_nothing_all_is_unknown(sit
 
     def turn(at, given, cached, **more):
         return make_row(
-            started_at=START_MS - 9_000 + at, input_tokens=given, cached_tokens=cached,
+            started_at=START_MS - 9_000 + at, ended_at=START_MS - 9_000 + at, input_tokens=given, cached_tokens=cached,
             cache_write_tokens=0, **more,
         )  # fmt: skip
 
