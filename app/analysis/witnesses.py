@@ -46,7 +46,7 @@ class Tokens(StrEnum):
     """What could be read again was."""
     MISSED = "missed"
     PAUSE = "missed_after_pause"
-    """Missed, and the pause before accounts for it."""
+    """Missed, and the pause before accounts for it, or may."""
     UNKNOWN = "unknown"
     """Nothing to read again, or not judged."""
 
@@ -149,6 +149,12 @@ ROUTED = Witnessed(
     "The prefix was the same, and went to another account, upstream or model, which has a cache of "
     "its own.",
 )
+PERHAPS_A_PAUSE = Witnessed(
+    Accord.UNKNOWN,
+    Layer.UNKNOWN,
+    "The prefix was the same, and the cache may have run out in the pause before; the provider may "
+    "as well have lost it sooner.",
+)
 
 
 def witnessed(row: TurnRow) -> Witnessed:
@@ -161,6 +167,8 @@ def witnessed(row: TurnRow) -> Witnessed:
     unchanged = client == Says.SAME and provider != Says.CHANGED
     if unchanged and tokens == Tokens.MISSED and row.cache_verdict == Verdict.IDENTITY_CHANGE:
         return ROUTED
+    if unchanged and tokens == Tokens.PAUSE and row.cache_grade == Grade.POSSIBLE:
+        return PERHAPS_A_PAUSE
     return TABLE[said]
 
 

@@ -91,6 +91,16 @@ def test_an_unchanged_prefix_that_met_another_cache_went_astray_between():
     assert ("agree", "between") == (witnessed(row).accord, witnessed(row).layer)
 
 
+def test_a_pause_that_the_cache_may_have_outlived_is_put_down_to_nobody():
+    told = {"cache_verdict": "idle", "cache_grade": "possible"}
+    for provider in ("nothing", "same"):
+        row = row_of("same", provider, "missed_after_pause", **told)
+        assert ("unknown", "unknown") == (witnessed(row).accord, witnessed(row).layer)
+        assert "may" in witnessed(row).sentence
+        assert not is_stable_but_cold(row)
+    assert "between" == layer_of(row_of("same", "changed", "missed_after_pause", **told))
+
+
 def test_what_they_say_is_read_from_these_columns_alone():
     for each in TABLE:
         row = row_of(*each)
