@@ -72,6 +72,14 @@ def router(web: Web) -> APIRouter:
     async def requests() -> HTMLResponse:
         return HTMLResponse(pages.render("requests"))
 
+    @routes.api_route("/sessions", methods=["GET", "HEAD"])
+    async def sessions() -> HTMLResponse:
+        return HTMLResponse(pages.render("sessions"))
+
+    @routes.api_route("/sessions/{session_key}", methods=["GET", "HEAD"])
+    async def session(session_key: str) -> HTMLResponse:
+        return HTMLResponse(pages.render("session", session_key=session_key))
+
     @routes.api_route("/alerts", methods=["GET", "HEAD"])
     async def alerts() -> HTMLResponse:
         return HTMLResponse(pages.render("alerts", received=web.received is not None))

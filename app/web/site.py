@@ -23,6 +23,7 @@ from app.web import (
     live_socket,
     pages,
     service,
+    sessions,
     settings,
     witnesses,
 )
@@ -67,6 +68,7 @@ def build(
     app.include_router(api.router(web))
     app.include_router(witnesses.router(web))
     app.include_router(breaks.router(web))
+    app.include_router(sessions.router(web))
     app.include_router(drift.router(web))
     app.include_router(economics.router(web))
     app.include_router(export.router(web))

@@ -41,6 +41,7 @@ def test_there_is_something_to_check():
         "layout.css",
         "pages.css",
         "report.css",
+        "sessions.css",
         "settings.css",
         "start.css",
         "tokens.css",
@@ -139,7 +140,10 @@ def test_no_page_holds_script_or_asks_another_host(path):
     assert [] == re.findall(r"<script(?![^>]*\ssrc=)[^>]*>|\son\w+=|https?://", text)
 
 
-@pytest.mark.parametrize("page", ["overview", "requests", "alerts", "settings", "import", "connect"])
+@pytest.mark.parametrize(
+    "page",
+    ["overview", "requests", "alerts", "settings", "import", "connect", "sessions", "session"],
+)
 def test_a_page_announces_every_module_that_it_loads(page):
     loaded: set[str] = set()
     queue = [STATIC / "js" / "pages" / f"{page}.js"]

@@ -64,6 +64,24 @@ export function icon(name) {
 }
 
 /**
+ * Make a part of a drawing.
+ * @param {string} tag
+ * @param {Props} [props]
+ * @param {...Child} children
+ * @returns {SVGElement}
+ */
+export function s(tag, props = {}, ...children) {
+  const element = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  for (const [name, value] of Object.entries(props)) {
+    if (value === false || value === null || value === undefined) continue;
+    if (typeof value === "function") element.addEventListener(name, value);
+    else element.setAttribute(name, String(value));
+  }
+  add(element, ...children);
+  return element;
+}
+
+/**
  * The element with this id. A missing one is a fault of the template, told by name.
  * @template {HTMLElement} T
  * @param {string} id

@@ -9,6 +9,7 @@ import { zone } from "./time.js";
  * @property {string} to `now` or ISO 8601
  * @property {Map<string, string[]>} values filters by name; a value that starts with `!` excludes
  * @property {string | null} turn the row that is open
+ * @property {Record<string, string>} [own] what only this page knows of, such as its order
  */
 
 export const DEFAULT_FROM = "now-24h";
@@ -16,6 +17,9 @@ export const DEFAULT_TO = "now";
 
 /** Names of the query string that are not filters. */
 const OWN = new Set(["from", "to", "tz", "turn"]);
+
+/** Names that are one page's own: links to other pages go without them. */
+const OF_PAGES = /** @type {Record<string, string[]>} */ ({ "/breaks": ["state", "sort"], "/sessions": ["sort"] });
 
 /** Filters that the panel offers, in its order, with their titles. */
 export const FACETS = /** @type {const} */ ([
@@ -34,7 +38,7 @@ export const FACETS = /** @type {const} */ ([
 const TITLES = new Map([
   ...FACETS.map(([name, title]) => /** @type {[string, string]} */ ([name, title])),
   ["q", "Text"], ["tenant", "Tenant"], ["root", "Root session"], ["chain", "Chain"], ["eligible", "Eligible"],
-  ["fingerprint", "Fingerprint"], ["cache", "Cache"], ["verdict", "Verdict"], ["by", "Range by"],
+  ["fingerprint", "Fingerprint"], ["changed_fields", "Changed fields"], ["fallback_reason", "Fallback"], ["cache", "Cache"], ["verdict", "Verdict"], ["by", "Range by"],
 ]);
 
 /**
@@ -43,17 +47,19 @@ const TITLES = new Map([
  */
 export function read(search) {
   const query = new URLSearchParams(search);
+  const own = (OF_PAGES[location.pathname] ?? []).filter((name) => query.get(name));
   /** @type {Map<string, string[]>} */
   const values = new Map();
   // a name that nobody knows is kept: the API then says what is wrong with the link
   for (const [name, value] of query) {
-    if (!OWN.has(name) && value !== "") values.set(name, [...(values.get(name) ?? []), value]);
+    if (!OWN.has(name) && !own.includes(name) && value !== "") values.set(name, [...(values.get(name) ?? []), value]);
   }
   return {
     from: query.get("from") || DEFAULT_FROM,
     to: query.get("to") || DEFAULT_TO,
     values,
     turn: query.get("turn"),
+    own: Object.fromEntries(own.map((name) => [name, query.get(name) ?? ""])),
   };
 }
 
@@ -98,7 +104,9 @@ export function pageQuery(view) {
  * @param {View} view
  */
 export function href(path, view) {
-  const query = pageQuery(view).toString();
+  const full = pageQuery(view);
+  if (path === location.pathname) for (const [name, value] of Object.entries(view.own ?? {})) full.set(name, value);
+  const query = full.toString();
   return query ? `${path}?${query}` : path;
 }
 
@@ -115,7 +123,7 @@ export function changed(view, values, range = {}) {
     if (list.length) next.set(name, list);
     else next.delete(name);
   }
-  return { from: range.from ?? view.from, to: range.to ?? view.to, values: next, turn: null };
+  return { from: range.from ?? view.from, to: range.to ?? view.to, values: next, turn: null, own: view.own };
 }
 
 /**
