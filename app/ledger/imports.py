@@ -34,7 +34,7 @@ from app.ledger.rollups import state as states
 from app.ledger.rollups import tables as rollups
 from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import ANY
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import TurnRow
 
 RUNNING, DONE, INTERRUPTED = "running", "done", "interrupted"
 UNDOING, UNDONE = "undoing", "undone"
@@ -130,8 +130,6 @@ def take(
     """
     with engine.execution_options(**WRITES).begin() as connection:
         counts, wanted, known = _sifted(connection, rows, again=again, logged=logged)
-        if known and logged:
-            _join(connection, known)
         if wanted:
             # In one order: two imports of the same rows must not wait for each other in a circle.
             taken = set(_put_keys(connection, sorted(wanted), import_id))
@@ -145,6 +143,9 @@ def take(
         whole.add(counts)
         if not connection.execute(_going_on(import_id).values(_columns(whole))).rowcount:
             raise AppError("undone", f"The import {import_id} was undone meanwhile: it ends here.")
+    if logged:
+        # On their own: whoever changes sums twice in one transaction may wait in a circle.
+        merging.learn(engine, known)
     return counts
 
 
@@ -338,22 +339,6 @@ def _there(connection: Connection, rows: Collection[TurnRow]) -> set[str]:
     ids = [row.turn_id for row in rows]
     found = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
     return found | merging.ids_among(connection, ids)
-
-
-def _join(connection: Connection, known: dict[str, TurnRow]) -> None:
-    """Let rows know what another reading of their records tells beside."""
-    query = select(*(c[name] for name in COLUMNS)).where(c.turn_id.in_(known))
-    changed = []
-    for values in connection.execute(query):
-        row = TurnRow.of(values)
-        other = known[row.turn_id]
-        together = joined(row, other) if row.source == other.source else row
-        if together is not row:
-            changed.append(together)
-    if changed:
-        store.update_rows(connection, sorted(changed, key=lambda row: row.turn_id))
-        merging.mark(connection, {row.session for row in changed})
-    merging.relearn(connection, known)
 
 
 def _put_keys(connection: Connection, keys: Sequence[bytes], import_id: str) -> list[bytes]:

@@ -12,7 +12,7 @@ whoever writes rows of gateways has theirs looked at with ``merge``.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -236,25 +236,39 @@ def part_orphans(engine: Engine) -> None:
             found = part(connection, ~there)
 
 
-def relearn(connection: Connection, known: dict[str, TurnRow]) -> None:
-    """Let records that are merged, and their rows, know what another reading of them tells."""
+def learn(engine: Engine, known: Mapping[str, TurnRow]) -> None:
+    """Let rows of records, by their ids, know what another reading of these tells; where these are
+    merged, the gateways' rows."""
+    for some in _parts(list(known)):
+        with engine.execution_options(**WRITES).begin() as connection:
+            _learn(connection, {name: known[name] for name in some})
+
+
+def _learn(connection: Connection, known: Mapping[str, TurnRow]) -> None:
     _hold(connection)
     query = select(m.record_id, m.turn_id, m.record, m.before).where(m.record_id.in_(list(known)))
-    more = {}
-    for record_id, turn_id, record, before in connection.execute(query):
-        one = _row(record)
-        together = joined(one, known[record_id]) if one.source == known[record_id].source else one
-        if together is not one:
-            more[turn_id] = together, json.loads(before)
+    merged = {one.turn_id: one for one in connection.execute(query)}
     changed = []
-    for turn_id, row in _locked(connection, list(more)).items():
-        record, before = more[turn_id]
-        original = replace(row, **before)
-        values = _told(original, record)
-        connection.execute(merged_records.update().where(m.turn_id == turn_id).values(values))
-        changed.append(learned(original, record))
+    for name, row in _locked(connection, [*known, *merged]).items():
+        if name not in merged:
+            together = _together(row, known[name])
+            if together is not row:
+                changed.append(together)
+            continue
+        record = _row(merged[name].record)
+        together = _together(record, known[record.turn_id])
+        if together is not record:
+            original = replace(row, **json.loads(merged[name].before))
+            values = _told(original, together)
+            connection.execute(merged_records.update().where(m.turn_id == name).values(values))
+            changed.append(learned(original, together))
     if changed:
-        store.update_rows(connection, changed)
+        store.exchange(connection, changed)
+        mark(connection, {row.session for row in changed})  # they may be other calls by now
+
+
+def _together(one: TurnRow, other: TurnRow) -> TurnRow:
+    return joined(one, other) if one.source == other.source else one
 
 
 def ids_among(connection: Connection, record_ids: Collection[str]) -> set[str]:

@@ -110,6 +110,15 @@ def test_what_is_told_of_a_record_later_reaches_the_gateways_row(engine: Engine)
     assert [seen("g")] == rows_in(engine)
 
 
+def test_a_record_that_turns_out_to_be_another_call_has_a_row_of_its_own_again(engine: Engine):
+    write(engine, seen("g", response_id="r"))
+    log = logged("l", response_id=None)
+    bring(engine, "i", log)
+    assert ["g"] == [row.turn_id for row in rows_in(engine)]
+    bring(engine, "j", replace(log, response_id="q"))
+    assert ["g", "l"] == [row.turn_id for row in rows_in(engine)]
+
+
 def test_usage_that_the_gateway_missed_is_taken_and_given_back(engine: Engine):
     mine = replace(unknown_usage(turn_id="g", response_id="r"), session="s")
     write(engine, mine)

@@ -1,9 +1,10 @@
 """Several processes on one ledger merge the same calls, and gateways write meanwhile."""
 
 import threading
+from dataclasses import replace
 
 import pytest
-from sqlalchemy import Engine
+from sqlalchemy import Connection, Engine, text
 
 from app.ledger import imports, merging
 from app.ledger.imports import Counts
@@ -68,3 +69,39 @@ def test_whoever_comes_first_each_call_has_one_row_and_is_counted_once(engine: E
         undone.parted,
     )
     assert [("gateway", None)] * CALLS == [(row.source, row.turn_group) for row in stored(engine)]
+
+
+def test_an_import_that_learns_and_a_merge_do_not_wait_for_each_other(engine: Engine):
+    imports.begin(engine, "i", START_MS, [])
+    log = both("import:codex", 1)
+    imports.take(engine, "i", [log], Counts())
+    write_rows(engine, [both("gateway", 1)])
+    failures: list[BaseException] = []
+
+    def learn() -> None:
+        try:
+            more = [replace(log, ttft_ms=9e6), both("import:codex", 5)]
+            imports.take(engine, "i", more, Counts(), logged=True)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=learn, daemon=True)
+    with engine.begin() as connection, engine.connect() as other:
+        connection.exec_driver_sql(merging._LOCK)
+        thread.start()
+        until_one_waits(other)
+        merging._join(connection, {log.turn_id: "gateway1"})
+    thread.join(60)
+    assert [] == failures
+    merging.merge_waiting(engine)
+    assert ["gateway1", "import:codex5"] == [row.turn_id for row in stored(engine)]
+
+
+def until_one_waits(connection: Connection) -> None:
+    """Until one of this database's processes waits for another one's lock."""
+    query = text(
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE datname = current_database() AND wait_event_type = 'Lock'"
+    )
+    while not connection.execute(query).scalar_one():
+        connection.rollback()  # another process: it tells nobody when it waits
