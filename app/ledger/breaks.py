@@ -183,6 +183,27 @@ def sessions(
     return found
 
 
+def worst(
+    connection: Connection, view: Filter, group: str, *, limit: int
+) -> list[tuple[str, str | None, int, str]]:
+    """The sessions that have most of a group: key, name, breaks and the newest of these."""
+    number, newest = func.count(), func.max(c.id)
+    each = (
+        select(c.session_key, number.label("breaks"), newest.label("newest"))
+        .where(_of(group), where(view))
+        .group_by(c.session_key)
+        .order_by(number.desc(), newest.desc())
+        .limit(limit)
+        .subquery()
+    )
+    query = (
+        select(c.session_key, c.session, each.c.breaks, c.turn_id)
+        .join(each, c.id == each.c.newest)
+        .order_by(each.c.breaks.desc(), each.c.newest.desc())
+    )
+    return [(key, name, count, turn) for key, name, count, turn in connection.execute(query)]
+
+
 def before(connection: Connection, view: Filter, *, limit: int) -> list[TurnRow]:
     """The last generation turns of a view, broken or not."""
     query = (
@@ -243,10 +264,20 @@ def decisions(connection: Connection) -> dict[str, Decision]:
     return {key: Decision(*rest) for key, *rest in connection.execute(query)}
 
 
-def decide(engine: Engine, group: str, decision: Decision) -> None:
-    """Say what is to become of a group; what was said before is gone."""
+def decide(engine: Engine, group: str, decision: Decision, *seen: int | None) -> bool:
+    """Say what is to become of a group; what was said before is gone.
+
+    ``seen``, where it is given, is when it was last decided as far as somebody knows (None: never).
+    False where that is not so any more: then nothing is said.
+    """
+    d = _decisions.c
     with engine.execution_options(**WRITES).begin() as connection:
-        connection.execute(delete(_decisions).where(_decisions.c.break_group == group))
+        known = connection.execute(
+            select(d.decided_at).where(d.break_group == group).with_for_update()
+        ).scalar_one_or_none()
+        if seen and known != seen[0]:
+            return False
+        connection.execute(delete(_decisions).where(d.break_group == group))
         connection.execute(
             insert(_decisions),
             {
@@ -257,6 +288,7 @@ def decide(engine: Engine, group: str, decision: Decision) -> None:
                 "who": decision.who,
             },
         )
+    return True
 
 
 def _of(group: str | None) -> ColumnElement[bool]:

@@ -32,6 +32,8 @@ COLUMN_OF = {
     "kind": "kind",
     "source": "source",
     "fingerprint": "fingerprint",
+    "changed_fields": "changed_fields",
+    "fallback_reason": "fallback_reason",
     "verdict": "cache_verdict",
 }
 """Dimensions that are a column; ``session``, ``eligible`` and ``cache`` are worked out below."""

@@ -35,6 +35,8 @@ DIMENSIONS: tuple[str, ...] = (
     "kind",
     "source",
     "fingerprint",
+    "changed_fields",
+    "fallback_reason",
     "cache",
     "verdict",
 )

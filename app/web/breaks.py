@@ -40,7 +40,7 @@ PRICED = 20_000
 COMPARED = 1_000
 """The newest breaks of an onset, and the last turns before it, that are asked what was new."""
 NAMED = 10
-"""Clients and models that are named of a group."""
+"""Clients, models and sessions that are named of a group."""
 _EVER = Filter(start=0, end=2**53)
 _OWN = ("state", "sort", "limit")
 
@@ -131,22 +131,30 @@ def router(web: Web) -> APIRouter:
             last = page if page.rows else ledger.page(connection, _EVER, group, limit=1)
             costs = _costs(connection, view, {group: found}, sellers_of(web), group)
             having = ledger.sessions(connection, view, buckets.edges, group)
+            worst = ledger.worst(connection, view, group, limit=NAMED)
         return JsonAnswer(
             web.frame(view)
             | {
                 "group": _shown(found, known, last.rows[0], buckets, costs),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
                 "onset": _onset(web.ledger, view, buckets, group, having),
+                "by_session": [
+                    {"session_key": key, "session": name, "turns": turns, "turn_id": newest}
+                    for key, name, turns, newest in worst
+                ],
                 "rows": [shown(row) for row in page.rows],
                 "next_cursor": page.next_cursor,
             }
         )
 
-    @api.patch("/{group:path}", openapi_extra=takes("state", "ends_at", "for", needed=("state",)))
+    @api.patch(
+        "/{group:path}", openapi_extra=takes("state", "ends_at", "for", "seen", needed=("state",))
+    )
     def decide(group: str, body: Body) -> JsonAnswer:
         """Resolve a group, mute it (until `ends_at`, `for` a duration such as `7d`, else for
-        ever), or open it again."""
-        bodies.only(body, "state", "ends_at", "for")
+        ever), or open it again. `seen` is the `at` of the decision that is known, `null` for
+        none: where there is another one by now, nothing is done."""
+        bodies.only(body, "state", "ends_at", "for", "seen")
         now = to_ms(web.clock.now())
         word = bodies.text(body, "state")
         if word not in set(Decided):
@@ -154,8 +162,18 @@ def router(web: Web) -> APIRouter:
             raise bodies.bad("state", f"state cannot be {word[:64]!r}.", f"One of {known_words}.")
         with reading(web.ledger) as connection:
             known = _known(connection, now, group)
+        before = known.decisions.get(group)
+        at = None if before is None else before.at
         known.decisions[group] = Decision(word, now, _until(body, word, now), OPERATOR)
-        ledger.decide(web.ledger, group, known.decisions[group])
+        fits = "seen" not in body or body["seen"] == (None if at is None else iso(at))
+        seen = (at,) if "seen" in body else ()
+        if not (fits and ledger.decide(web.ledger, group, known.decisions[group], *seen)):
+            raise AppError(
+                "conflict",
+                "Somebody else has decided about these breaks meanwhile.",
+                "What stands now is shown; decide again if it is still wanted.",
+                status=409,
+            )
         return JsonAnswer({"id": group} | known.shown(group))
 
     return api
@@ -215,6 +233,9 @@ def _shown(
         "cause": told.cause,
         "remedy": told.remedy,
         "reason": example.reason,
+        "eligible": example.eligible,
+        "changed_fields": list(example.changed_field_names),
+        "fallback_reason": example.fallback_reason,
         "turns": one.turns,
         "sessions": one.sessions,
         "missed_tokens": one.missed if one.counted else None,

@@ -80,6 +80,14 @@ def router(web: Web) -> APIRouter:
     async def session(session_key: str) -> HTMLResponse:
         return HTMLResponse(pages.render("session", session_key=session_key))
 
+    @routes.api_route("/breaks", methods=["GET", "HEAD"])
+    async def breaks() -> HTMLResponse:
+        return HTMLResponse(pages.render("breaks"))
+
+    @routes.api_route("/breaks/{group:path}", methods=["GET", "HEAD"])
+    async def one_break(group: str) -> HTMLResponse:
+        return HTMLResponse(pages.render("break", group=group))
+
     @routes.api_route("/alerts", methods=["GET", "HEAD"])
     async def alerts() -> HTMLResponse:
         return HTMLResponse(pages.render("alerts", received=web.received is not None))

@@ -37,6 +37,7 @@ def test_there_is_something_to_check():
     assert [
         "alerts.css",
         "base.css",
+        "breaks.css",
         "components.css",
         "layout.css",
         "pages.css",
@@ -142,7 +143,18 @@ def test_no_page_holds_script_or_asks_another_host(path):
 
 @pytest.mark.parametrize(
     "page",
-    ["overview", "requests", "alerts", "settings", "import", "connect", "sessions", "session"],
+    [
+        "overview",
+        "requests",
+        "alerts",
+        "settings",
+        "import",
+        "connect",
+        "breaks",
+        "break",
+        "sessions",
+        "session",
+    ],
 )
 def test_a_page_announces_every_module_that_it_loads(page):
     loaded: set[str] = set()

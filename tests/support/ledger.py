@@ -44,6 +44,8 @@ rows = st.fixed_dictionaries(
         "upstream": names,
         "model": maybe_names,
         "fingerprint": maybe_names,
+        "changed_fields": maybe_names,
+        "fallback_reason": maybe_names,
         "cache_verdict": maybe_names,
         "error_code": maybe_names,
         "input_tokens": counts,

@@ -41,7 +41,7 @@ export async function get(path, query, signal) {
 
 /**
  * Change something. Throws ApiError; its `field` names what was wrong.
- * @param {"POST" | "PUT" | "DELETE"} method
+ * @param {"POST" | "PUT" | "PATCH" | "DELETE"} method
  * @param {string} path
  * @param {unknown} [body]
  * @param {AbortSignal} [signal]

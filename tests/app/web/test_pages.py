@@ -17,7 +17,10 @@ def locked(tmp_path):
     opened.close()
 
 
-@pytest.mark.parametrize("path", ["/", "/requests", "/alerts", "/import", "/connect", "/settings"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/requests", "/breaks", "/breaks/f1", "/alerts", "/import", "/connect", "/settings"],
+)
 def test_pages_are_html_that_loads_only_versioned_files_of_its_own(site, path):
     answer = site.client.get(path)
     assert answer.status_code == 200
@@ -28,7 +31,10 @@ def test_pages_are_html_that_loads_only_versioned_files_of_its_own(site, path):
     assert site.client.head(path).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/requests", "/alerts", "/import", "/connect", "/settings"])
+@pytest.mark.parametrize(
+    "path",
+    ["/", "/requests", "/breaks", "/breaks/f1", "/alerts", "/import", "/connect", "/settings"],
+)
 def test_every_file_that_a_page_names_is_there(site, path):
     page = site.client.get(path).text
     names = {part.split('"')[0] for part in page.split('="/static/')[1:]}
