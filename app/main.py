@@ -133,7 +133,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
         web.telemetry.observe(rows)
         merger.written(rows)
 
-    merger = Merger(engine)
+    merger = Merger(engine, changed=web.hub.reset_soon)
     web.hub.start()
     announcer = Announcer()
     journal = Journal(settings.journal_dir, limit=settings.journal_bytes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from sqlalchemy import Engine
 
@@ -29,9 +29,11 @@ _LONGEST_WAIT = 60.0
 class Merger(Repeating):
     """Runs beside the service; ``aclose`` waits for the session at hand."""
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, changed: Callable[[], None] = lambda: None) -> None:
+        """``changed`` is called in a thread when rows came or went."""
         super().__init__("merging", every=EVERY)
         self._engine = engine
+        self._changed = changed
         self._lock = threading.Lock()
         self._written: set[str] = set()
         self._begun = False
@@ -50,11 +52,13 @@ class Merger(Repeating):
         with self._lock:
             names, self._written = self._written, set()
         try:
-            merging.merge(self._engine, names, stop=self._stop.is_set)
+            changed = merging.merge(self._engine, names, stop=self._stop.is_set)
         except BaseException:
             self._note(names)
             raise
-        merging.merge_waiting(self._engine, stop=self._stop.is_set)
+        changed += merging.merge_waiting(self._engine, stop=self._stop.is_set)
+        if changed:
+            self._changed()
         self._away = False
         self._stop.wait(min(_SHARE * (time.monotonic() - began), _LONGEST_WAIT))
 

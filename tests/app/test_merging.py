@@ -37,9 +37,12 @@ async def until(condition) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_rows_that_come_after_the_logs_are_merged_beside_the_service(engine: Engine):
+async def test_rows_that_come_after_the_logs_are_merged_beside_the_service_which_is_told(
+    engine: Engine,
+):
     bring(engine)
-    merger = Merger(engine)
+    told: list[str] = []
+    merger = Merger(engine, changed=lambda: told.append("changed"))
     merger.start()
     writer = LedgerWriter(engine, ManualClock(), on_written=merger.written)
     writer.record(make_row(turn_id="g"))
@@ -47,6 +50,7 @@ async def test_rows_that_come_after_the_logs_are_merged_beside_the_service(engin
     writer.close(5)
     async with asyncio.timeout(5):
         await merger.aclose()
+    assert ["changed"] == told
 
 
 async def test_what_a_process_that_was_killed_has_written_is_looked_at_again(engine: Engine):
