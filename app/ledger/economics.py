@@ -11,9 +11,9 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from sqlalchemy import Connection, Select, and_, false, func, or_, select
+from sqlalchemy import Connection, Select, and_, case, false, func, or_, select
 
-from app.ledger.conditions import generation, where
+from app.ledger.conditions import SUCCEEDED, generation, where
 from app.ledger.filters import Filter
 from app.ledger.judging import ORDER
 from app.ledger.models import turns
@@ -22,6 +22,8 @@ from engine.model import Kind, Mode
 
 c = turns.c
 _CHUNK = 500
+_NEAR = 64
+"""Turns among which the one before is looked for."""
 _INCREMENTAL = (Mode.WS_INCREMENTAL.value, Mode.HTTP_INCREMENTAL.value)
 _PASSING = (
     "turn_id", "session_key", "session", "started_at", "ended_at", "source", "kind", "status",
@@ -38,24 +40,40 @@ def lost(
     """The generation turns of a view with one of these verdicts or reasons (also as
     ``shadow_reason``), in the order of their writing.
 
-    With each the milliseconds since the turn before it in its session ended, by when they began;
-    None where it is the first.
+    With those that have a reason the milliseconds since the answered turn before it ended, by when
+    they began: of its chain, or of its session where none of the last turns is of its chain. None
+    where there is none.
     """
     before = turns.alias()
-    ended = (
-        select(before.c.ended_at)
+    near = (
+        select(
+            before.c.ended_at,
+            case((before.c.chain == c.chain, 0), else_=1).label("elsewhere"),
+            before.c.started_at,
+            before.c.id,
+        )
         .where(
             before.c.session_key == c.session_key,
             before.c.started_at < c.started_at,
             before.c.kind == Kind.GENERATION.value,
+            before.c.status.in_(SUCCEEDED),
         )
         .order_by(before.c.started_at.desc(), before.c.id.desc())
+        .limit(_NEAR)
+        .correlate(turns)
+        .subquery()
+        .c
+    )
+    ended = (
+        select(near.ended_at)
+        .order_by(near.elsewhere, near.started_at.desc(), near.id.desc())
         .limit(1)
         .scalar_subquery()
     )
+    compared = or_(c.reason.in_(reasons), c.shadow_reason.in_(reasons))
     query = (
-        select(*(c[name] for name in COLUMNS), ended)
-        .where(where(view), generation, _is_lost(verdicts, reasons))
+        select(*(c[name] for name in COLUMNS), case((compared, ended)))
+        .where(where(view), generation, or_(c.cache_verdict.in_(verdicts), compared))
         .order_by(c.id)
     )
     for *values, at in _read(connection, query):
@@ -107,10 +125,6 @@ def passing(
         .order_by(c.session_key, *ORDER)
     )
     return _read(connection, query)
-
-
-def _is_lost(verdicts: Collection[str], reasons: Collection[str]) -> Any:
-    return or_(c.cache_verdict.in_(verdicts), c.reason.in_(reasons), c.shadow_reason.in_(reasons))
 
 
 def _read(connection: Connection, query: Select[Any]) -> Iterator[Any]:

@@ -39,20 +39,31 @@ def turn(name: str, at: int, verdict: str = "hit", **changes: Any) -> Any:
     return judged(verdict, "proven", 0, 9, turn_id=name, **(times | changes))
 
 
-def test_lost_are_losses_and_breaks_with_the_pause_before_them(engine: Engine):
+def test_lost_are_losses_and_breaks_with_the_pause_before_what_was_compared(engine: Engine):
+    broken = {"reason": "prefix_mismatch", "mode": "ws_full"}
     write_rows(engine, [
-        turn("first", 0, "idle"), turn("hit", 9), turn("loss", 20, "persistent"),
-        turn("break", 21, reason="prefix_mismatch", mode="ws_full"),
+        turn("first", 0, "idle", **broken), turn("hit", 9), turn("loss", 20, "persistent"),
+        turn("break", 21, **broken),
         turn("seen", 90, reason="continuation_off", shadow_reason="non_input_fields_changed"),
         turn("other", 40, "idle", session="b"), turn("failed", 95, "idle", status="failed"),
-        turn("compaction", 93, None, kind="compaction"), turn("late", 99, "idle"),
+        turn("compaction", 93, None, kind="compaction"), turn("late", 99, **broken),
     ])  # fmt: skip
+    # What failed, or was of another kind, has kept no cache alive.
     assert [
-        ("first", None), ("loss", 10_000), ("break", 0), ("seen", 68_000), ("other", None),
-        ("late", 3_000),
+        ("first", None), ("loss", None), ("break", 0), ("seen", 68_000), ("other", None),
+        ("late", 8_000),
     ] == lost(engine, everything())  # fmt: skip
-    narrow = everything().narrow("verdict", "persistent")
-    assert [("loss", 10_000)] == lost(engine, narrow)
+    narrow = everything().narrow("reason", "prefix_mismatch")
+    assert [("first", None), ("break", 0), ("late", 8_000)] == lost(engine, narrow)
+
+
+def test_the_pause_is_that_of_the_chain_where_there_are_several(engine: Engine):
+    broken = {"reason": "prefix_mismatch", "mode": "ws_full"}
+    write_rows(engine, [
+        turn("main", 0, chain="main"), *(turn(f"s{at}", at, chain="side") for at in (50, 99)),
+        turn("back", 101, chain="main", **broken), turn("new", 105, chain="new", **broken),
+    ])  # fmt: skip
+    assert [("back", 100_000), ("new", 3_000)] == lost(engine, everything())
 
 
 def test_warm_are_the_turns_of_the_window_in_sessions_that_lost_something(engine: Engine):
