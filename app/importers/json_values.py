@@ -19,8 +19,6 @@ from app.importers.lines import BOM, LIMIT, Line
 _CHUNK = 1 << 20
 _HEAD = 10
 """Objects at the beginning of a file that tell its format."""
-_OUTER: tuple[list[int], ...] = ([], [ord("[")])
-"""What is open where an object is one of those that are looked for."""
 _OUTSIDE = re.compile(rb'["{}\[\]]')
 _INSIDE = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 """A string up to its end, or to the end of what there is of it."""
@@ -63,8 +61,10 @@ class _Objects:
         self._line = 1
         self._line_at = 0
         """The line of the byte here; what comes after it is not counted yet."""
-        self._open: list[int] = []
-        """The brackets that are open."""
+        self._depth = 0
+        """How many brackets are open."""
+        self._in_array = False
+        """The first of these is an array's."""
         self._in_string = False
         self._start: int | None = None
         """Where in the buffer the present object begins."""
@@ -106,21 +106,26 @@ class _Objects:
     def _bracket(self, place: int) -> Line | None:
         bracket = self._buffer[place]
         if bracket in b"{[":
-            if bracket == ord("{") and self._start is None and self._open in _OUTER:
+            if bracket == ord("{") and self._start is None and self._is_outer():
                 self._start = place
                 self._count(place)
                 self._start_line = self._line
-            self._open.append(bracket)
+            if not self._depth:
+                self._in_array = bracket == ord("[")
+            self._depth += 1
             return None
-        if self._open:
-            self._open.pop()
-        if self._start is None or self._open not in _OUTER:
+        self._depth = max(0, self._depth - 1)
+        if self._start is None or not self._is_outer():
             return None
         too_long = self._too_long or place - self._start >= self._limit
         data = b"" if too_long else self._buffer[self._start : place + 1]
         line = Line(self._start_line, data, too_long=too_long)
         self._start, self._too_long = None, False
         return line
+
+    def _is_outer(self) -> bool:
+        """Whether an object here is one of those that are looked for."""
+        return self._depth == 0 or (self._depth == 1 and self._in_array)
 
     def _shorten(self) -> None:
         """Forget what is not needed any more: what lies before the present object, and all of it

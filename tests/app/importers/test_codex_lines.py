@@ -95,6 +95,12 @@ def test_a_record_that_begins_in_a_torn_line_is_read():
     ]
 
 
+def test_a_line_of_nothing_but_torn_records_is_given_up():
+    text = compact(line("event_msg", {"type": "token_count"}))[:-2]
+    reasons = [found.reason for found in read(text * 999)]
+    assert [TORN] * 100 + ["is not one JSON object"] == reasons
+
+
 def test_a_record_inside_of_a_whole_one_is_its_content():
     inner = line("event_msg", {"type": "token_count", "info": {}})
     whole = line("event_msg", {"type": "mcp_tool_call_end", "result": [inner]})

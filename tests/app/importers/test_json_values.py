@@ -1,5 +1,6 @@
 import io
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -50,6 +51,17 @@ def test_an_object_that_is_cut_or_too_long_is_told_and_its_neighbours_are_there(
     assert [(7, False), (0, True), (7, False)] == [
         (len(line.data), line.too_long) for line in lines(data, 50)
     ]
+
+
+def test_brackets_that_nobody_closes_take_no_memory(monkeypatch):
+    monkeypatch.setattr(json_values, "_CHUNK", 1_024)
+    file = io.BufferedReader(io.BytesIO(b'[{"a":1},' + b"[" * 100_000))
+    tracemalloc.start()
+    try:
+        assert [b'{"a":1}'] == [line.data for line in split(file)]
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
 
 
 def test_of_an_object_that_is_too_long_nothing_is_kept(monkeypatch):
