@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from app.analysis import testimony
-from app.analysis.cache_life import retention_of
+from app.analysis.cache_life import Retention, retention
 from app.analysis.testimony import Change
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Status, UsageState
@@ -152,7 +152,7 @@ class Turn:
 
     __slots__ = (
         "after", "before", "block", "cached", "cold_until", "ended_at", "followed", "given", "id",
-        "identity", "moved", "proven", "retention", "rewritten", "said", "shared", "start",
+        "identity", "is_long", "model", "moved", "proven", "rewritten", "said", "shared", "start",
         "started_at", "told", "written",
     )  # fmt: skip
 
@@ -168,7 +168,12 @@ class Turn:
         self.identity = _identity(row)
         self.told = _told(row)
         self.proven = testimony.proven_same(row)
-        self.retention = retention_of(row)
+        self.model = row.model
+        self.is_long = bool(row.cache_write_long_tokens)
+        """The cache that it leaves was written with the longer lifetime; who writes none keeps
+        alive what was there."""
+        if before is not None and not row.cache_write_tokens and not self.is_long:
+            self.is_long = before.is_long
         self.rewritten = self.moved = False
         """Since the turn before; whoever knows it says so."""
         self.before = before
@@ -197,6 +202,11 @@ class Turn:
     def gap(self) -> int:
         """Milliseconds since the turn before. Never below zero: logs may be out of order."""
         return 0 if self.before is None else max(0, self.started_at - self.before.ended_at)
+
+    @property
+    def life(self) -> Retention:
+        """Of the cache that the turn before it left."""
+        return retention(self.model, is_long=self.before is not None and self.before.is_long)
 
     @property
     def expected(self) -> int:
@@ -290,9 +300,9 @@ def _judged(turn: Turn) -> Judged:
     # Who reads nothing turn after turn has no shortfall: what was sent was there to be read.
     all_read = cached > 0 and readable - cached <= SLACK
     if not all_read:
-        if turn.gap >= turn.retention.hard:
+        if turn.gap >= turn.life.hard:
             return Judged(Verdict.IDLE, Grade.LIKELY, missed)
-        if turn.gap >= turn.retention.soft:
+        if turn.gap >= turn.life.soft:
             return Judged(Verdict.IDLE, Grade.POSSIBLE, missed)
     if _pinned(turn):
         return Judged(Verdict.PINNED_FLOOR, Grade.LIKELY, missed)

@@ -17,7 +17,9 @@ FIVE_MINUTES, HALF_AN_HOUR, HOUR, DAY = 300_000, 1_800_000, 3_600_000, 86_400_00
         ({"model": "gpt-5.10"}, HALF_AN_HOUR, DAY),
         ({"model": "gpt-6"}, HALF_AN_HOUR, DAY),
         ({"model": "claude-opus-5"}, FIVE_MINUTES, FIVE_MINUTES),
+        ({"model": "anthropic/claude-opus-5"}, FIVE_MINUTES, FIVE_MINUTES),
         ({"model": "claude-opus-5", "cache_write_long_tokens": 100}, HOUR, HOUR),
+        ({"model": "gpt-5.6-sol", "cache_write_long_tokens": 100}, 12 * HOUR, DAY),
     ],
 )
 def test_how_long_a_cache_lives_follows_from_the_model_and_its_writes(changes, soft, hard):

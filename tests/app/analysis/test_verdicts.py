@@ -1,4 +1,5 @@
 from collections import Counter
+from dataclasses import replace
 from itertools import accumulate
 
 import pytest
@@ -216,6 +217,24 @@ def test_a_cache_expires_after_its_last_use():
         found = of_last([*rows[:2], late])
         assert (grade is not None) == (found.verdict == Verdict.IDLE)
         assert grade in (None, found.grade)
+
+
+def test_a_cache_lives_as_long_as_it_was_written_for_and_not_as_long_as_the_miss_is_written():
+    def after(minutes: int, before: int | None, now: int | None) -> Judged:
+        rows = chain(*WARM, model="claude-opus-5", cache_write_tokens=0)
+        rows[1] = replace(rows[1], cache_write_tokens=900, cache_write_long_tokens=before)
+        began = rows[2].ended_at + minutes * MINUTE
+        late = turn(
+            3, 16_000, 0, model="claude-opus-5", cache_write_tokens=16_000,
+            cache_write_long_tokens=now,
+        )  # fmt: skip
+        return judge([*rows, replace(late, started_at=began, ended_at=began)])["t3"]
+
+    idle = Judged(Verdict.IDLE, Grade.LIKELY, 13_952)
+    assert Verdict.UNKNOWN == after(59, before=900, now=0).verdict
+    assert idle == after(61, before=900, now=0)
+    assert Verdict.UNKNOWN == after(4, before=0, now=16_000).verdict
+    assert idle == after(6, before=0, now=16_000)
 
 
 def test_what_was_all_read_after_a_long_pause_had_not_expired():
