@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from sqlalchemy import Engine
 
@@ -46,6 +46,8 @@ class Summary:
     """``incremental`` and ``full``, each by cache class; turns of known mode."""
     ttft: Mapping[str | None, Distribution]
     """Times to first token by mode, where there are any."""
+    cells: tuple[Cell, ...] = field(compare=False, repr=False)
+    """What all counts but that of sessions are folded from."""
 
     @property
     def errors(self) -> int:
@@ -81,6 +83,7 @@ def summarize(engine: Engine, view: Filter) -> Summary:
         cost=Cost.of(cells),
         cache_by_wire=_cache_by_wire(cells),
         ttft=ttft,
+        cells=tuple(cells),
     )
 
 

@@ -8,11 +8,13 @@ from typing import Any
 from fastapi import APIRouter, Request
 
 from app.analysis import prices
+from app.analysis.funnel import funnel
 from app.analysis.latency import by_mode
 from app.charts import chart as charts
 from app.charts.registry import CHARTS
 from app.errors import AppError
 from app.ledger import queries, retention
+from app.ledger.before import before
 from app.ledger.cells import Cost, TokenTotals
 from app.ledger.filters import PARAMETERS
 from app.ledger.rows import iso, money, to_ms
@@ -20,6 +22,7 @@ from app.ledger.summary import Summary, summarize
 from app.web.answers import JsonAnswer
 from app.web.figures import LedgerSource
 from app.web.shown import shown, witness
+from app.web.trends import previous
 from app.web.web import Web
 
 DEFAULT_LIMIT = 50
@@ -58,7 +61,13 @@ def router(web: Web) -> APIRouter:
             "empty": not figures.total and queries.is_empty(web.ledger),
             "rows_from": None if rows_from is None else iso(rows_from),
         }
-        return JsonAnswer(web.frame(view) | {"ledger": ledger} | _summary(figures))
+        earlier = before(web.ledger, view, to_ms(web.clock.now()))
+        return JsonAnswer(
+            web.frame(view)
+            | {"ledger": ledger}
+            | _summary(figures)
+            | {"previous": previous(figures, earlier)}
+        )
 
     @api.get("/requests", openapi_extra=parameters("limit", "cursor"))
     def requests(request: Request) -> JsonAnswer:
@@ -188,6 +197,18 @@ def _summary(figures: Summary) -> dict[str, Any]:
                 "p99_ms": latencies[mode].p99_ms,
             }
             for mode in charts.modes_in(set(latencies))
+        ],
+        "funnel": [
+            {
+                "step": reached.step,
+                "turns": reached.turns,
+                "filters": reached.filters,
+                "lost": [
+                    {"what": drop.what, "turns": drop.turns, "filters": drop.filters}
+                    for drop in reached.lost
+                ],
+            }
+            for reached in funnel(figures.cells)
         ],
     }
 

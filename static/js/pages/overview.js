@@ -8,12 +8,14 @@ import { bucketAt, rowsBehind } from "../lib/drill.js";
 import { showEmpty } from "../lib/empty.js";
 import { showFigures } from "../lib/figures.js";
 import { regrouped } from "../lib/format.js";
+import { showFunnel } from "../lib/funnel.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
 import { coalesced, Live } from "../lib/live.js";
 import * as shell from "../lib/shell.js";
 import { dataTable } from "../lib/table.js";
 import { moment } from "../lib/time.js";
 import { Toolbar } from "../lib/toolbar.js";
+import { showTrends } from "../lib/trends.js";
 
 /** @typedef {import("../lib/charts.js").Payload} Payload */
 
@@ -155,6 +157,8 @@ async function fetchAll() {
     const empty = showEmpty(summary.ledger.empty, summary.turns.total, toolbar);
     byId("board").hidden = empty;
     showFigures(summary, view);
+    showTrends(summary.previous);
+    showFunnel(summary.funnel, view);
     shell.showFault(null);
     if (!empty) await draw(charts, key);
     if (signal.aborted) return;
