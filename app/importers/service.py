@@ -141,6 +141,8 @@ class Importing:
         if not self.uploads.files(job.id):
             raise AppError("no_files", "No file was sent.", "Send one first.", 409)
         with self._lock:
+            if job.state != UPLOADING:  # another request was quicker
+                raise _taken()
             job.state = WAITING
         self._thread.submit(self._guarded, job, self._import)
         return job
@@ -180,7 +182,7 @@ class Importing:
                 "no_import", "There is no such upload.", "Begin one with POST /api/import.", 404
             )
         if job.state != UPLOADING:
-            raise AppError("conflict", "This import takes no files any more.", "Begin anew.", 409)
+            raise _taken()
         return job
 
     def _guarded(self, job: Job, work: Callable[[Job], None]) -> None:
@@ -282,7 +284,13 @@ class Importing:
 
     def _forget_old(self) -> None:
         over = [
-            job for job in self._jobs.values() if job.state in (imports.DONE, imports.UNDONE, EMPTY)
+            job
+            for job in self._jobs.values()
+            if job.state in (imports.DONE, imports.INTERRUPTED, imports.UNDONE, EMPTY)
         ]
         for job in over[:-_REMEMBERED]:
             del self._jobs[job.id]
+
+
+def _taken() -> AppError:
+    return AppError("conflict", "This import takes no files any more.", "Begin anew.", 409)

@@ -103,6 +103,25 @@ def test_a_service_that_stops_leaves_an_import_that_can_be_repeated_and_undone(
     assert imports.UNDONE == imports.one(engine, job.id).state == later.job(again.id).state
 
 
+def test_of_two_requests_that_start_an_import_one_does(engine, opening, monkeypatch):
+    importing = opening()
+    job = sent(importing)
+    files = importing.uploads.files
+
+    def meanwhile(import_id: str):
+        monkeypatch.setattr(importing.uploads, "files", files)
+        importing.start(import_id)
+        return files(import_id)
+
+    monkeypatch.setattr(importing.uploads, "files", meanwhile)
+    with pytest.raises(AppError, match="no files any more"):
+        importing.start(job.id)
+    importing.settle()
+    assert (imports.DONE, ROWS) == (job.state, len(stored(engine)))
+    importing.undo(job.id)
+    importing.settle()
+
+
 def test_undoing_one_that_runs_stops_it_first(engine, opening, monkeypatch):
     importing = opening()
     job = sent(importing)
