@@ -31,6 +31,9 @@ LOGGED = "import:"
 NEAR_MS = 10_000
 """Logs are written after the call, some by whole seconds, and clocks are not the same."""
 
+_MOST_NEAR = 100
+"""Equal records near one call; of more nobody can tell which is which, and to try takes long."""
+
 
 class Call(NamedTuple):
     """What of a row tells whether another one is the same call."""
@@ -140,6 +143,8 @@ def _aligned(seen: Sequence[Call], logged: Sequence[Call]) -> dict[str, str]:
         for call in seen
     ]
     best: list[list[_Score]] = [[]] * len(seen) + [[_NOTHING]]
+    if any(end - first > _MOST_NEAR for first, end in near):
+        return {}
     near.append((len(logged), len(logged)))
 
     def left(i: int, j: int) -> _Score:

@@ -197,6 +197,12 @@ def test_the_best_matching_is_found_whatever_the_order(found, seed: int):
     assert pairs == matched(seen, logged)
 
 
+@pytest.mark.parametrize(("times", "pairs"), [(100, 100), (101, 0)])
+def test_equal_calls_of_which_there_are_too_many_at_once_stay_apart(times: int, pairs: int):
+    mine, theirs = ([call(f"{side}{n}", n) for n in range(times)] for side in "gl")
+    assert pairs == len(matched(mine, theirs))
+
+
 # What a row learns
 
 
