@@ -52,7 +52,7 @@ def parse(raw: Raw | bytes | str) -> Any:
 
 
 # What a provider regenerates or a client does not keep; never part of what the model reads.
-_REGENERATED = frozenset(
+REGENERATED = frozenset(
     {
         "status",
         "created_at",
@@ -157,6 +157,20 @@ def difference(held: Any, now: Any, *, model_made: bool) -> Path | None:
     return None
 
 
+def equals_itself(value: dict[str, Any]) -> tuple[bool, bool]:
+    """Whether an item of the model is the same as itself, and as itself without its id.
+
+    As ``difference`` would find, which has nothing else to say of two that have the same values.
+    """
+    match value.get("type"):
+        case "reasoning":
+            bare = {key: part for key, part in value.items() if key != "id"}
+            return _reasoning_is_identified(value, value), _reasoning_is_identified(value, bare)
+        case "item_reference":
+            return True, _id(value) is None
+    return True, True
+
+
 def plain_difference(held: Any, now: Any) -> Path | None:
     """Where two JSON values part; None if they are equal."""
     return _plain(held, now)
@@ -210,7 +224,7 @@ def _spelled_out(item: dict[str, Any]) -> dict[str, Any]:
 
 def _projected(held: dict[str, Any], now: dict[str, Any]) -> Path | None:
     for key in held | now:
-        if key in _REGENERATED:
+        if key in REGENERATED:
             continue
         one, other = held.get(key), now.get(key)
         if key == "id" and not (one and other):
@@ -309,7 +323,7 @@ def echo_key(value: Any) -> tuple[bytes, str | None]:
             if (part := _core(key, value[key])) not in (None, [], {})
         }
         if core.keys() <= {"type"}:  # of an unknown kind: all that it has tells it from another
-            core = {key: value[key] for key in value.keys() - _REGENERATED - {"id"}}
+            core = {key: value[key] for key in value.keys() - REGENERATED - {"id"}}
     else:
         core = {"value": value}
     text = json.dumps(core, sort_keys=True, default=_literal)

@@ -1,5 +1,7 @@
 """One item that the provider holds: which spellings of it are the same, and what a digest proves."""
 
+import json
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -79,10 +81,14 @@ def test_each_field_of_an_expected_echo_has_its_weight():
     assert weights[2] - weights[1] == 2 * (weights[1] - weights[0]) > 0
 
 
+PLAIN = [
+    f'[{{"type":"output_text",{more}"text":"a"}}]'
+    for more in ("", '"annotations":[],"logprobs":[],', '"refusal":"b",', '"x":1,', '"text":"b",')
+]
 KEYS = ["id", "status", "type", "role", "content", "summary", "encrypted_content", "arguments",
         "call_id", "name", "x"]  # fmt: skip
 PARTS = ['"a"', '"b"', '""', "null", "1", "1.0", "[]", "{}", '{"a":1,"a":1}', '"reasoning"',
-         '"function_call"', '"message"', '"assistant"', '[{"text":"a"}]', '[{"a":1,"a":2}]', '"{\\"a\\": 1}"']  # fmt: skip
+         '"function_call"', '"message"', '"assistant"', '[{"text":"a"}]', *PLAIN, '[{"a":1,"a":2}]', '"{\\"a\\": 1}"']  # fmt: skip
 
 
 @st.composite
@@ -121,6 +127,45 @@ def test_the_usual_echoes_are_expected(monkeypatch):
     assert (
         held.difference(raw({k: call[k] for k in ("name", "type", "arguments", "call_id")})) is None
     )
+
+
+def compact(value):
+    return Raw(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def text_part(text, **more):
+    return {"type": "output_text", **more, "text": text}
+
+
+def test_a_message_is_expected_with_what_clients_keep_of_its_parts(monkeypatch):
+    parts = [text_part("a", annotations=[], logprobs=[]), text_part("é", annotations=[])]
+    message = {"type": "message", "role": "assistant"}
+    whole = {"id": "m", "status": "completed", "content": parts} | message
+    held = HeldItem(compact(whole), received=True)
+    held.expect()
+    monkeypatch.setattr(rules, "difference", pytest.fail)
+    kept = compact(message | {"content": [text_part("a"), text_part("é")]})
+    assert held.difference(kept) is None
+    plain = HeldItem(compact(message | {"content": "aé"}), received=True)
+    plain.expect()
+    assert held.weight_of_expected - plain.weight_of_expected > len(kept)
+
+
+@pytest.mark.parametrize(
+    ("held", "now", "where"),
+    [
+        (text_part("a", annotations=[]), text_part("b"), ("content", 0, "text")),
+        (text_part("a", refusal="no"), text_part("a"), ("content", 0, "refusal")),
+        ({"type": "refusal", "refusal": "no"}, text_part("a"), ("content", 0, "type")),
+        ({"type": "output_text"}, text_part("a"), ("content", 0, "text")),
+        ({"text": "a"}, text_part("a"), ("content", 0, "type")),
+    ],
+)
+def test_what_clients_leave_out_of_a_part_is_never_what_the_model_reads(held, now, where):
+    message = {"type": "message", "role": "assistant"}
+    item = HeldItem(compact(message | {"content": [held, text_part("b")]}), received=True)
+    item.expect()
+    assert item.difference(compact(message | {"content": [now, text_part("b")]})) == where
 
 
 TWICE = Raw(b'{"type":"message","role":"assistant","content":"a","content":"b"}')
@@ -197,6 +242,12 @@ def test_what_is_sent_in_the_place_of_an_expected_echo_may_be_anything():
         raw('"x"'),
     ]
     assert [item.difference(now) for now in odd] == [()] * len(odd)
+
+
+def test_an_expected_echo_with_bytes_that_are_no_text_proves_nothing():
+    item = HeldItem(raw(said("x")), received=True)
+    item.expect()
+    assert item.difference(Raw(b'{"status":"\xff",' + bytes(raw(said("x")))[1:])) == ()
 
 
 def test_an_expected_echo_that_names_a_key_twice_proves_nothing():
