@@ -3,8 +3,8 @@
 The same seed and the same ``now`` give the same rows. They follow the rules of the ledger:
 cached tokens are part of the input, a turn that continues names the response before it and its
 prefix is that turn's baseline, and ``eligible`` says what DESIGN 4.4 says. Planted in it: on one
-afternoon an agent rewrites old tool results (``MISMATCHES``), and on one morning the upstream
-refuses WebSockets, so that everything goes over HTTP (``REFUSALS``).
+afternoon agents of another version (``TRIED``) rewrite old tool results (``MISMATCHES``), and on
+one morning the upstream refuses WebSockets, so that everything goes over HTTP (``REFUSALS``).
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ from engine.model import (
 HOUR, DAY = 3600.0, 86_400.0
 MISMATCHES = (14, 16)
 """Hours (UTC) of the latest whole afternoon on which old tool results are rewritten."""
+USUAL, TRIED = "3.57.0", "3.58.0b1"
+"""Versions of the client; the other one is tried on that afternoon only."""
 REFUSALS = (9, 11)
 """Hours (UTC) of the latest whole morning on which the upstream refuses upgrades with 426."""
 QUIET = 90.0
@@ -106,6 +108,7 @@ class _Session:
     """The response that a live connection holds, if one does."""
     baseline: str | None = None
     baseline_items: int | None = None
+    version: str = USUAL
     ids: Iterator[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -114,6 +117,8 @@ class _Session:
     def turns(self, begun: float) -> Iterator[TurnFacts]:
         random = self.random
         at = begun
+        afternoon = self.planted.mismatches[0] <= begun < self.planted.mismatches[1]
+        self.version = TRIED if self.habit == "notes" and afternoon else USUAL
         added, growth = 2 + random.randrange(2), random.randrange(2_800, 6_500)
         for number in range(random.randrange(8, 26)):
             reason = self._reason(number, at)
@@ -180,6 +185,7 @@ class _Session:
             tenant=_digest("tenant"),
             upstream="http_only" if self.habit == "legacy" else "default",
             client="AsyncOpenAI/Python",
+            client_version=self.version,
             client_transport="sse",
             model="gpt-5.5" if self.habit in ("legacy", "writer") else "gpt-6-sol",
             chain=None if mode is Mode.HTTP_FULL else _digest(self.name, "c", str(self.chain))[:12],

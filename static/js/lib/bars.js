@@ -18,11 +18,11 @@ export function bars(starts, counts, end) {
   return starts.map((from, at) => ({ from, to: starts[at + 1] ?? end, count: counts[at] ?? 0 }));
 }
 
-/** @param {Bar[]} list @param {number} most @param {(bar: Bar) => void} [pick] */
-function rects(list, most, pick) {
+/** @param {Bar[]} list @param {number} most @param {(bar: Bar) => void} [pick] @param {[number, number]} [onset] */
+function rects(list, most, pick, onset = [-1, -1]) {
   return list.map((bar, at) => {
     const height = bar.count ? Math.max(2, (bar.count / most) * 100) : 0;
-    const rect = s("rect", { x: at + 0.1, y: 100 - height, width: 0.8, height, class: "bar-fill" });
+    const rect = s("rect", { x: at + 0.1, y: 100 - height, width: 0.8, height, class: at >= onset[0] && at < onset[1] ? "bar-fill in-onset" : "bar-fill" });
     if (!pick) return rect;
     // the whole column answers to the pointer: a bar of one break is two pixels high
     const column = s("rect", { x: at, y: 0, width: 1, height: 100, class: "bar-column", click: () => bar.count && pick(bar) },
@@ -51,7 +51,7 @@ export function barChart(host, list, onset, pick) {
   const band = start >= 0 && s("rect", { x: start, y: 0, width: Math.max(1, end - start), height: 100, class: "bar-onset" });
   fill(host,
     h("div", { class: "bar-top muted", "aria-hidden": "true" }, integer(most)),
-    s("svg", { class: "bar-chart", viewBox: `0 0 ${list.length} 100`, preserveAspectRatio: "none", "aria-hidden": "true" }, band, ...rects(list, most, pick)),
+    s("svg", { class: "bar-chart", viewBox: `0 0 ${list.length} 100`, preserveAspectRatio: "none", "aria-hidden": "true" }, band, ...rects(list, most, pick, start < 0 ? undefined : [start, end])),
     h("div", { class: "bar-axis muted", "aria-hidden": "true" },
       ...[0, Math.floor(list.length / 2)].map((at) => h("span", {}, moment(list[at].from))), h("span", {}, moment(list[list.length - 1].to))));
 }

@@ -56,15 +56,15 @@ function saved({ missed_tokens: tokens, cost_usd: usd, delay_ms: delay }) {
 /** @param {any} told @param {(values: Record<string, string[]>) => string} rows */
 function causes({ causes: list }, rows) {
   if (!list.length) return h("p", { class: "muted" }, "No turn of this view lost tokens.");
-  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of causes" }, h("table", { class: "plain" },
+  return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": "Table of causes" }, h("table", { class: "plain stacks" },
     h("caption", { class: "visually-hidden" }, "Misses by cause"),
     h("thead", {}, h("tr", {}, ...["Cause", "Turns", "Tokens lost", "List-price estimate"].map((title, at) => h("th", { scope: "col", class: at > 0 && "number" }, title)))),
     h("tbody", {}, ...list.map((/** @type {any} */ one) => h("tr", {},
       h("th", { scope: "row" }, h("span", { class: "first" }, ...worded(one.sentence)), h("span", { class: "second" }, `${one.title}, ${GRADES[one.grade] ?? "how sure is not known"}`), one.remedy && h("span", { class: "second" }, "What helps: ", ...worded(one.remedy))),
-      h("td", { class: "number" }, one.change ? integer(one.turns) : h("a", { href: rows({ verdict: [one.verdict] }), "aria-label": `${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)),
+      h("td", { class: "number", "data-label": "Turns" }, one.change ? integer(one.turns) : h("a", { href: rows({ verdict: [one.verdict] }), "aria-label": `${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)),
         one.change && h("a", { class: "second", href: rows({ verdict: [one.verdict] }), "aria-label": `All rows with the verdict ${one.title}` }, "all of the verdict")),
-      h("td", { class: "number", title: counted(one.missed_tokens, "token") }, compact(one.missed_tokens)),
-      h("td", { class: "number" }, ...costOf(one)))))));
+      h("td", { class: "number", "data-label": "Tokens lost", title: counted(one.missed_tokens, "token") }, compact(one.missed_tokens)),
+      h("td", { class: "number", "data-label": "List-price estimate" }, ...costOf(one)))))));
 }
 
 /** @param {any} told @param {(values: Record<string, string[]>) => string} rows */

@@ -28,17 +28,17 @@ export function drawResets(host, told) {
       told.paid_usd !== null && told.saved_usd !== null && h("li", {}, "Paid ", h("strong", {}, dollars(told.paid_usd)), ", saved ", h("strong", {}, dollars(told.saved_usd)),
         ` at list prices (estimate): ${signed(net)}`)),
     told.advice && h("p", { class: "advice-line" }, ...worded(regrouped(told.advice))),
-    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Table of condensed histories" }, h("table", { class: "plain" },
+    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Table of condensed histories" }, h("table", { class: "plain stacks" },
       h("caption", { class: "visually-hidden" }, "The condensed histories that cost most beyond what they saved"),
       h("thead", {}, h("tr", {}, ...["Session", "Tokens before and after", "Paid", "Saves a turn", "Turns since", "Pays with turn", "So far"].map((title, at) => h("th", { scope: "col", class: at > 0 && "number" }, title)))),
       h("tbody", {}, ...told.listed.slice(0, MOST).map((/** @type {any} */ one) => h("tr", {},
         h("th", { scope: "row" }, h("a", { href: sessionPage(one.session_key, one.turn_id) }, one.session ?? one.session_key), h("span", { class: "second" }, `${one.epoch_reset_reason ?? "reset"}, ${moment(one.started_at)}`)),
-        h("td", { class: "number" }, orUnknown(one.tokens_before, compact(one.tokens_before)), " → ", orUnknown(one.tokens_after, compact(one.tokens_after))),
-        h("td", { class: "number" }, orUnknown(one.paid_usd, dollars(one.paid_usd), "no list price")),
-        h("td", { class: "number" }, orUnknown(one.saves_usd_per_turn, dollars(one.saves_usd_per_turn), "no list price")),
-        h("td", { class: "number" }, integer(one.turns)),
-        h("td", { class: "number" }, one.never ? "never" : orUnknown(one.breaks_even, integer(one.breaks_even), "no list price")),
-        h("td", { class: "number" }, orUnknown(one.net_usd, signed(Number(one.net_usd)), "no list price"))))))),
+        h("td", { class: "number", "data-label": "Tokens before and after" }, orUnknown(one.tokens_before, compact(one.tokens_before)), " → ", orUnknown(one.tokens_after, compact(one.tokens_after))),
+        h("td", { class: "number", "data-label": "Paid" }, orUnknown(one.paid_usd, dollars(one.paid_usd), "no list price")),
+        h("td", { class: "number", "data-label": "Saves a turn" }, orUnknown(one.saves_usd_per_turn, dollars(one.saves_usd_per_turn), "no list price")),
+        h("td", { class: "number", "data-label": "Turns since" }, integer(one.turns)),
+        h("td", { class: "number", "data-label": "Pays with turn" }, one.never ? "never" : orUnknown(one.breaks_even, integer(one.breaks_even), "no list price")),
+        h("td", { class: "number", "data-label": "So far" }, orUnknown(one.net_usd, signed(Number(one.net_usd)), "no list price"))))))),
     told.listed.length > MOST && h("p", { class: "muted rest" }, `The ${MOST} that cost most beyond what they saved, of ${counted(told.resets, "reset")}. Money is an estimate at list prices.`));
 }
 
@@ -61,14 +61,14 @@ export function drawDrift(host, told) {
   const kinds = Object.entries(told.kinds).filter(([, sum]) => sum.changes);
   redraw(host,
     h("ul", { class: "sums" }, ...kinds.map(([kind, sum]) => h("li", {}, h("strong", {}, KINDS[kind] ?? kind), `: ${counted(sum.changes, "change")} in ${told.further ? "at least " : ""}${counted(sum.sessions, "session")}; these turns missed ${compact(sum.missed_tokens)} tokens`))),
-    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Table of changes inside sessions" }, h("table", { class: "plain" },
+    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Table of changes inside sessions" }, h("table", { class: "plain stacks" },
       h("caption", { class: "visually-hidden" }, "Changes inside sessions, most missed tokens first"),
       h("thead", {}, h("tr", {}, ...["Session", "What changed", "From and to", "Missed tokens"].map((title, at) => h("th", { scope: "col", class: at > 2 && "number" }, title)))),
       h("tbody", {}, ...told.findings.slice(0, MOST).map((/** @type {any} */ one) => h("tr", {},
         h("th", { scope: "row" }, h("a", { href: sessionPage(one.session_key, one.example) }, one.session ?? one.session_key)),
-        h("td", {}, regrouped(one.sentence)),
-        h("td", {}, short(one.kind, one.before), " → ", short(one.kind, one.now)),
-        h("td", { class: "number" }, integer(one.missed_tokens))))))),
+        h("td", { class: "wide", "data-label": "What changed" }, regrouped(one.sentence)),
+        h("td", { class: "wide", "data-label": "From and to" }, short(one.kind, one.before), " → ", short(one.kind, one.now)),
+        h("td", { class: "number", "data-label": "Missed tokens" }, integer(one.missed_tokens))))))),
     (told.findings.length > MOST || told.further) && h("p", { class: "muted rest" }, `The ${MOST} findings that missed most.`));
 }
 

@@ -42,7 +42,7 @@ export function drawWitnesses(host, told, view) {
       `Missed, ${LAYERS[name]}: `, h("strong", {}, integer(sum.turns)), sum.turns > 0 && ` (${compact(sum.missed_tokens)} tokens)`)),
     h("li", {}, "Same prefix and yet cold: ", h("strong", {}, integer(told.stable_but_cold.turns)),
       told.stable_but_cold.turns > 0 && h("span", {}, " – ", h("code", {}, "warmline evidence"), " collects them for the provider’s support"))),
-    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Matrix of the three witnesses" }, h("table", { class: "plain matrix" },
+    h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Matrix of the three witnesses" }, h("table", { class: "plain stacks matrix" },
       h("caption", { class: "visually-hidden" }, "Judged turns by what client, provider and tokens say"),
       h("thead", {}, h("tr", {}, ...["The client", "The provider", "The tokens", "Together", "Turns", "Tokens lost"].map((title, at) => h("th", { scope: "col", class: at > 3 && "number" }, title)))),
       h("tbody", {}, ...told.cells.map((/** @type {any} */ cell) => {
@@ -50,9 +50,9 @@ export function drawWitnesses(host, told, view) {
         return h("tr", {},
           h("td", { "data-label": "The client" }, CLIENT[cell.client]), h("td", { "data-label": "The provider" }, PROVIDER[cell.provider]), h("td", { "data-label": "The tokens" }, TOKENS[cell.tokens]),
           h("th", { scope: "row" }, h("span", { class: `tag ${tone}` }, icon(sign), word), h("span", { class: "second" }, cell.sentence)),
-          h("td", { class: "number", "data-label": "Turns" }, h("a", {
-            href: link(cell), title: "Rows with the reasons and verdicts of this cell; the provider’s word is no filter", "aria-label": `${counted(cell.turns, "turn")}: rows with these reasons and verdicts`,
-          }, integer(cell.turns))),
+          h("td", { class: "number", "data-label": "Turns" }, integer(cell.turns), h("a", {
+            class: "second", href: link(cell), title: "Rows with the reasons and verdicts of this cell; the provider’s word is no filter", "aria-label": `Rows like these: ${cell.sentence}`,
+          }, "rows like these")),
           h("td", { class: "number", "data-label": "Tokens lost", title: counted(cell.missed_tokens, "token") }, compact(cell.missed_tokens)));
       })))));
 }

@@ -1,10 +1,13 @@
 from decimal import Decimal
 
 from app.analysis.waste import loss_of, usd
-from app.ledger.rows import iso, money
+from app.demo.history import DAY, MISMATCHES, TRIED
+from app.demo.history import HOUR as HOUR_S
+from app.ledger.rows import iso, money, to_ms
 from app.web import breaks
 from app.web.economics import sellers_of
 from tests.support.rows import START_MS, make_row
+from tests.support.sampled import NOW, fill
 
 HOUR = 3_600_000
 PARTED = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": "f1"}
@@ -13,6 +16,14 @@ LOGGED = {
     "source": "import:codex", "mode": None, "reason": None, "eligible": False,
     "cache_verdict": "persistent", "missed_tokens": 9_000,
 }  # fmt: skip
+
+
+PLANTED = (
+    ("prefix_mismatch", "has lost what it had at /output/_meta", "Metadata moves to the newest"),
+    ("non_input_fields_changed", "tools changed", "A tool's definition is made anew"),
+    ("connection_lost", "had been closed", "closed an idle connection"),
+)
+"""Of the demo: reason, part of the sentence, part of the cause; the costliest first."""
 
 
 def rows():
@@ -167,3 +178,58 @@ def test_an_onset_is_told_with_what_was_new_then(site):
     assert sum(told["group"]["counts"]) == told["group"]["turns"] == suspect["breaks"] == 30
     quiet = site.get("/api/breaks/f1", **{"from": iso(changed_at), "to": iso(START_MS)})
     assert quiet["onset"] is None
+
+
+def test_the_demo_has_its_planted_causes_first_and_tells_what_was_new(site):
+    fill(site)
+    groups = site.get("/api/breaks")["groups"]
+    told = [(group["reason"], group["sentence"], group["cause"]) for group in groups]
+    assert len(PLANTED) == len(told)
+    for (reason, sentence, cause), given in zip(PLANTED, told, strict=True):
+        assert reason == given[0]
+        assert sentence in given[1]
+        assert cause in given[2]
+    parted, *others = [site.get(f"/api/breaks/{group['id']}") for group in groups]
+    afternoon = NOW - NOW % DAY + MISMATCHES[0] * HOUR_S
+    (start,) = [place for place, at in enumerate(parted["buckets"]) if at == iso(to_ms(afternoon))]
+    assert 1 >= abs(start - parted["buckets"].index(parted["onset"]["from"]))
+    suspect = parted["onset"]["suspects"][0]
+    assert ("client_version", TRIED) == (suspect["field"], suspect["value"])
+    assert suspect["before"] < 0.05
+    assert suspect["share"] > 0.9
+    assert [None, None] == [other["onset"] for other in others]
+    calm = site.get(f"/api/breaks/{groups[0]['id']}", to=iso(to_ms(afternoon)))
+    assert (True, None) == (calm["group"]["turns"] > 5, calm["onset"])
+
+    # each is found as rows, all of it and nothing else
+    for group in groups:
+        alone = {} if group["by"] == "fingerprint" else {"fingerprint": "unknown"}
+        behind = {
+            name: value
+            for name, value in (
+                ("fingerprint", group["id"] if group["by"] == "fingerprint" else None),
+                ("changed_fields", ",".join(group["changed_fields"])),
+                ("fallback_reason", group["fallback_reason"]),
+            )
+            if value
+        }
+        chosen = {"reason": group["reason"], "eligible": "true", **alone, **behind}
+        assert group["turns"] == site.get("/api/requests", **chosen)["count"]
+
+
+def test_what_another_has_decided_meanwhile_is_not_overruled(site):
+    site.write(rows())
+    path, muted = "/api/breaks/f1", {"state": "muted", "seen": None}
+    first = site.ask("PATCH", path, {"state": "resolved", "seen": None})
+    assert "conflict" == site.ask("PATCH", path, muted, status=409)["error"]["code"]
+    assert "resolved" == site.get(path)["group"]["state"]
+    muted["seen"] = first["decided"]["at"]
+    assert "muted" == site.ask("PATCH", path, muted)["state"]
+
+
+def test_the_sessions_with_most_of_a_group_are_named(site):
+    site.write(rows())
+    found = site.get("/api/breaks/f1")["by_session"]
+    assert [("s0", 2, "parted-2"), ("s1", 1, "parted-1")] == [
+        (each["session"], each["turns"], each["turn_id"]) for each in found
+    ]
