@@ -24,7 +24,7 @@ MINUTE = 60_000
 FIVE, QUARTER, HOUR, BLOCK, DAY = (n * MINUTE for n in (5, 15, 60, 360, 1_440))
 """How long stretches are, in milliseconds. Each begins at a multiple of its length since 1970.
 All time zones are whole quarters of an hour away from UTC, so that every day begins with one."""
-LEVELS = (FIVE, HOUR, BLOCK)
+LEVELS = (FIVE, HOUR, BLOCK, DAY)
 """Of cells and times."""
 SESSION_LEVELS = (QUARTER, HOUR, DAY)
 

@@ -35,14 +35,14 @@ def test_a_row_is_counted_in_its_five_minutes_at_once_and_in_its_hour_when_that_
     write_rows(engine, [row_at(DAWN + HOUR + apply.GRACE)])
     assert {FIVE: 3, HOUR: 1} == levels(engine)
     write_rows(engine, [row_at(DAWN + DAY + apply.GRACE)])
-    assert {FIVE: 4, HOUR: 3, BLOCK: 3} == levels(engine)
+    assert {FIVE: 4, HOUR: 3, BLOCK: 3, DAY: 3} == levels(engine)
     assert {QUARTER: 4, HOUR: 3, DAY: 3} == levels(engine, tables.sessions)
 
 
 def test_a_row_that_comes_late_is_counted_at_every_level(engine: Engine):
     write_rows(engine, [row_at(DAWN + DAY + apply.GRACE)])
     write_rows(engine, [make_row(started_at=DAWN, recorded_at=DAWN + 2 * DAY)])
-    assert {FIVE: 2, HOUR: 1, BLOCK: 1} == levels(engine)
+    assert {FIVE: 2, HOUR: 1, BLOCK: 1, DAY: 1} == levels(engine)
     assert {QUARTER: 2, HOUR: 1, DAY: 1} == levels(engine, tables.sessions)
 
 

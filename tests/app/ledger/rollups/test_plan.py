@@ -32,12 +32,13 @@ def test_each_moment_of_the_window_is_covered_once(window, edges, state):
 
 
 def test_coarse_stretches_are_used_where_they_fit():
-    made = plan(5, DAY + HOUR, [], LEVELS, WHOLE)
+    made = plan(5, 2 * DAY + HOUR, [], LEVELS, WHOLE)
     assert made.rows == [(5, FIVE)]
     assert made.stretches == {
         FIVE: [(FIVE, HOUR)],
-        HOUR: [(HOUR, BLOCK), (DAY, DAY + HOUR)],
+        HOUR: [(HOUR, BLOCK), (2 * DAY, 2 * DAY + HOUR)],
         BLOCK: [(BLOCK, DAY)],
+        DAY: [(DAY, 2 * DAY)],
     }
 
 
