@@ -12,6 +12,7 @@ from app.charts.residency import sessions_by_residency
 from app.charts.source import Source
 from app.charts.tokens import tokens
 from app.charts.ttft import ttft, ttft_over_time
+from app.charts.ttft_by_cache import ttft_by_cached_share
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,7 @@ CHARTS: dict[str, Entry] = {
         Entry("mismatch-rate", "Mismatch rate over time", mismatch_rate),
         Entry("tokens", "Cached and non-cached input tokens", tokens),
         Entry("ttft", "Time to first token by mode", ttft),
+        Entry("ttft-by-cached-share", "Time to first token by cached share", ttft_by_cached_share),
         Entry("ttft-over-time", "Time to first token over time", ttft_over_time),
     )
 }

@@ -49,3 +49,7 @@ class Source(Protocol):
     def ttft(self) -> Sequence[Mapping[str | None, Distribution]]:
         """Times to first token by mode, in milliseconds."""
         ...
+
+    def ttft_by_cache(self) -> Mapping[tuple[str | None, str], Distribution]:
+        """The same of the whole range, by mode and class of the cached share."""
+        ...

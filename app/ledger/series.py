@@ -56,6 +56,12 @@ def ttft(
         return tuple(read.ttft(connection, held, edges))
 
 
+def ttft_by_cache(engine: Engine, view: Filter) -> dict[tuple[str | None, str], Distribution]:
+    """The same by mode and class of the cached share, where there are any."""
+    with reading(engine) as connection:
+        return read.ttft_by_cache(connection, view)
+
+
 @dataclass(frozen=True, slots=True)
 class SessionTotals:
     session_key: str

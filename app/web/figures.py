@@ -50,3 +50,6 @@ class LedgerSource:
 
     def ttft(self) -> Sequence[Mapping[str | None, Distribution]]:
         return series.ttft(self._engine, self._view, self.buckets.edges)
+
+    def ttft_by_cache(self) -> Mapping[tuple[str | None, str], Distribution]:
+        return series.ttft_by_cache(self._engine, self._view)

@@ -21,6 +21,7 @@ SLUGS = (
     "mismatch-rate",
     "tokens",
     "ttft",
+    "ttft-by-cached-share",
     "ttft-over-time",
 )
 

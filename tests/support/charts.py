@@ -33,6 +33,7 @@ class ListSource:
     session_shares: Sequence[Share] = ()
     token_sums: Sequence[TokenSums] = ()
     ttft_samples: Sequence[Mapping[str | None, Sequence[float]]] = field(default_factory=tuple)
+    cached_samples: Mapping[tuple[str | None, str], Sequence[float]] = field(default_factory=dict)
 
     def modes(self) -> Sequence[Mapping[str | None, int]]:
         return self.mode_counts or [{} for _ in self.buckets.items]
@@ -53,3 +54,6 @@ class ListSource:
             {mode: Distribution(values) for mode, values in bucket.items()}
             for bucket in self.ttft_samples
         ]
+
+    def ttft_by_cache(self) -> Mapping[tuple[str | None, str], Distribution]:
+        return {place: Distribution(values) for place, values in self.cached_samples.items()}

@@ -33,6 +33,7 @@ from app.ledger import cells as row_cells
 from app.ledger.cells import Cell
 from app.ledger.conditions import (
     SUCCEEDED,
+    cache_class,
     dimensions_of,
     generation,
     time_column,
@@ -200,37 +201,58 @@ def ttft(
     connection: Connection, view: Filter, edges: Sequence[int]
 ) -> list[dict[str | None, Distribution]]:
     """Times to first token of generation turns by mode, for each bucket between two edges."""
+    result: list[dict[str | None, Distribution]] = [{} for _ in edges[1:]]
+    for (bucket, mode), times in _ttft(connection, view, edges, ("mode",)).items():
+        result[bucket][mode] = times
+    return result
+
+
+def ttft_by_cache(
+    connection: Connection, view: Filter
+) -> dict[tuple[str | None, str], Distribution]:
+    """The same by mode and class of the cached share, for the window as a whole."""
+    found = _ttft(connection, view, [view.start, view.end], ("mode", "cache"))
+    return {(mode, cache): times for (_, mode, cache), times in found.items()}
+
+
+_TOLD_APART = {"mode": c.mode, "cache": cache_class}
+
+
+def _ttft(
+    connection: Connection, view: Filter, edges: Sequence[int], by: tuple[str, ...]
+) -> dict[tuple[Any, ...], Distribution]:
+    """By number of the bucket and the dimensions of ``by``."""
     made = planned(connection, view, edges, TIMES, LEVELS)
-    samples: dict[tuple[int, str | None], list[float]] = defaultdict(list)
+    samples: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     if made.rows:
         time = time_column(view.by)
-        query = select(time, c.mode, c.ttft_ms).where(
+        query = select(time, c.ttft_ms, *(_TOLD_APART[name] for name in by)).where(
             where(view, made.rows), generation, c.ttft_ms.is_not(None)
         )
-        for instant, mode, sample in connection.execute(query).all():
-            samples[_bucket(made.edges, instant), mode].append(sample)
-    stored: dict[tuple[int, str | None], list[bytes]] = defaultdict(list)
+        for instant, sample, *of in connection.execute(query).all():
+            samples[_bucket(made.edges, instant), *of].append(sample)
+    stored: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
     of_start: dict[int, int] = {}
     t = tables.times.c
-    detail = t.detail == _detail(view, frozenset({"mode", "kind"}))
-    for within in in_stretches(connection, tables.times, made, detail):
+    detail = 1 if "cache" in by else _detail(view, frozenset({"mode", "kind"}))
+    for within in in_stretches(connection, tables.times, made, t.detail == detail):
         found = (
-            select(t.start, _k.mode, t.ttft)
+            select(t.start, t.ttft, *(_k[name] for name in by))
             .join_from(tables.times, tables.keys, t.key == _k.id)
             .where(within, *dimensions_of(view, key_column))
         )
-        for start, mode, times in connection.execute(found).all():
+        for start, times, *of in connection.execute(found).all():
             # Several stretches begin at once: one for each mode.
             if start not in of_start:
                 of_start[start] = _bucket(made.edges, start)
-            stored[of_start[start], mode].append(times)
-    result: list[dict[str | None, Distribution]] = [{} for _ in made.edges[1:]]
-    for bucket, mode in {*samples, *stored}:
-        whole = Distribution.read(b"".join(stored.get((bucket, mode), ())))
-        if (bucket, mode) in samples:
-            whole.add(Distribution(samples[bucket, mode]))
+            stored[of_start[start], *of].append(times)
+    result: dict[tuple[Any, ...], Distribution] = {}
+    for place in {*samples, *stored}:
+        whole = Distribution.read(b"".join(stored.get(place, ())))
+        if place in samples:
+            whole.add(Distribution(samples[place]))
         if whole:
-            result[bucket][mode] = whole
+            result[place] = whole
     return result
 
 

@@ -217,6 +217,7 @@ function paint(trace, slug, surface, narrow) {
   trace.hovertemplate = trace.hovertemplate?.replace(/^(.*)<extra>(.+)<\/extra>$/s, "<b>$2</b><br>$1<extra></extra>");
   if (trace.type === "bar") {
     trace.marker = { ...trace.marker, color: tone, line: { width: narrow ? 0 : 1, color: surface, ...trace.marker?.line } };
+    if (trace.error_y) trace.error_y.color = colour("ink");
     if (slug === "ttft") paintByMode(trace, role);
     return;
   }

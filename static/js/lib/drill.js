@@ -23,6 +23,19 @@ export function bucketAt(payload, at) {
 }
 
 /**
+ * The row of the table that a point stands for.
+ * @param {Payload} payload
+ * @param {import("./charts.js").Point} point
+ * @param {Date} at what it stands at, on an axis of time
+ */
+export function pickedRow(payload, point, at) {
+  if (payload.figure.layout.xaxis?.type === "date") return bucketAt(payload, at);
+  const [cache, mode] = ["cache", "mode"].map((key) => payload.table.columns.findIndex((column) => column.key === key));
+  if (cache < 0) return payload.table.rows[point.index];
+  return payload.table.rows.find((row) => row[cache] === point.x && (MODE_BY_NAME[row[mode]] ?? "unknown") === point.role) ?? null;
+}
+
+/**
  * Where a row of a chart's table leads; null where no filter says what it stands for.
  * @param {View} view
  * @param {Payload} payload
@@ -42,6 +55,7 @@ export function rowsBehind(view, payload, row, role = "") {
   /** @type {Record<string, string[]>} */
   const values = { ...GENERATION };
   if (mode) values.mode = [mode];
+  if (at("cache")) values.cache = [at("cache").split(" ")[0]];
   if (payload.slug === "mismatch-rate") {
     values.eligible = ["true"];
     if (role) values.reason = ["prefix_mismatch"];

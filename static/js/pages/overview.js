@@ -4,7 +4,7 @@
 import { get, isAbort, refused } from "../lib/api.js";
 import { Chart, plotly, utc } from "../lib/charts.js";
 import { all, byId } from "../lib/dom.js";
-import { bucketAt, rowsBehind } from "../lib/drill.js";
+import { pickedRow, rowsBehind } from "../lib/drill.js";
 import { showEmpty } from "../lib/empty.js";
 import { showFigures } from "../lib/figures.js";
 import { regrouped } from "../lib/format.js";
@@ -75,7 +75,7 @@ class Panel {
   }
 
   /**
-   * Draw what was told, at once or when the reader comes near: seven charts hold up a slow machine for seconds.
+   * Draw what was told, at once or when the reader comes near: eight charts hold up a slow machine for seconds.
    * @param {any} lib
    * @param {string} revision
    */
@@ -101,8 +101,7 @@ class Panel {
   /** @param {import("../lib/charts.js").Point} point */
   #pick(point) {
     if (!this.payload) return;
-    const timed = this.payload.figure.layout.xaxis?.type === "date";
-    const row = timed ? bucketAt(this.payload, utc(point.x)) : this.payload.table.rows[point.index];
+    const row = pickedRow(this.payload, point, utc(point.x));
     const target = row && rowsBehind(toolbar.view, this.payload, row, point.role);
     if (target) location.assign(target);
   }
@@ -147,7 +146,7 @@ async function fetchAll() {
   if (key !== shown) main.setAttribute("aria-busy", "true");
   try {
     const query = apiQuery(view);
-    // figures first, alone: seven charts at the same time would hold them up
+    // figures first, alone: eight charts at the same time would hold them up
     const summary = await get("/api/summary", query, signal);
     const charts = summary.turns.total ? panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal)) : [];
     for (const chart of charts) chart.catch(() => undefined);

@@ -37,6 +37,7 @@ def rich() -> ListSource:
             {"ws_full": [800.0]},
             {},
         ],
+        cached_samples={("ws_incremental", "hit"): [100.0, 300.0], (None, "unknown"): [9.0] * 30},
     )
 
 
@@ -108,6 +109,7 @@ def test_the_json_is_plain_and_small(entry):
         session_shares=[Share(1, 3)] * 10_000,
         token_sums=[TokenSums(99_999, 9, 10**12, 10**11, 10**10)] * 100,
         ttft_samples=[{mode: [1234.5678] * 3 for mode in modes}] * 100,
+        cached_samples={(mode, "hit"): [1234.5678] * 3 for mode in modes},
     )
     chart = entry.build(source)
     assert len(json.dumps({"slug": entry.slug} | chart.as_dict(), allow_nan=False)) < 200_000
@@ -117,6 +119,6 @@ def test_the_json_is_plain_and_small(entry):
 def test_slugs_are_their_keys_and_in_page_order():
     assert list(CHARTS) == [
         "modes", "incremental-rate", "sessions-by-residency", "mismatch-rate", "tokens", "ttft",
-        "ttft-over-time",
+        "ttft-by-cached-share", "ttft-over-time",
     ]  # fmt: skip
     assert all(slug == entry.slug for slug, entry in CHARTS.items())

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from app.ledger import series
 from app.ledger.cells import Continuity, TokenTotals
+from app.ledger.conditions import cache_class_of
 from app.ledger.filters import Filter
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rows import to_ms
@@ -48,6 +49,13 @@ def test_every_row_is_in_the_bucket_of_its_time(holding, found, edges, by):
     assert tuple(
         {mode: Distribution(values) for mode, values in bucket.items()} for bucket in samples
     ) == series.ttft(engine, view, edges)
+    by_cache = {}
+    for row in found:
+        if row.kind == "generation" and row.status in DONE and row.ttft_ms is not None:
+            by_cache.setdefault((row.mode, cache_class_of(row)), []).append(row.ttft_ms)
+    assert {place: Distribution(values) for place, values in by_cache.items()} == (
+        series.ttft_by_cache(engine, view)
+    )
 
 
 @many
