@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from sqlalchemy import Connection, Engine, insert, select, tuple_
+from sqlalchemy import Connection, Engine, and_, insert, or_, select, tuple_
 
 from app.alerts import records, state_store, tables, words
 from app.alerts.groups import GroupKey
@@ -84,6 +84,39 @@ def _read_reading(text: str | None) -> tuple[Observation | None, str | None]:
     values = json.loads(text)
     sentence = values.pop("sentence", None)
     return records.reading_from_dict(values), sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Turning:
+    """When an alert began or ceased to fire."""
+
+    at: int
+    """Epoch milliseconds."""
+    rule_name: str
+    group_key: GroupKey
+    after: State
+
+
+_FIRES = (State.FIRING.value, State.RECOVERING.value)
+# An alert whose evaluation fails goes on as it was.
+_GOES_ON = (*_FIRES, State.ERROR.value)
+
+
+def turnings(engine: Engine, start: int, end: int) -> list[Turning]:
+    """Oldest first, of ``[start, end)``; the newest ``MOST``."""
+    begins = and_(_table.c.after == State.FIRING.value, _table.c.before.not_in(_GOES_ON))
+    ceases = and_(_table.c.before.in_(_FIRES), _table.c.after.not_in(_GOES_ON))
+    query = (
+        select(_table.c.at, _table.c.rule_name, _table.c.group_key, _table.c.after)
+        .where(_table.c.at >= start, _table.c.at < end, or_(begins, ceases))
+        .order_by(_table.c.at.desc(), _table.c.id.desc())
+        .limit(MOST)
+    )
+    with engine.connect() as connection:
+        rows = connection.execute(query).all()
+    return [
+        Turning(row.at, row.rule_name, row.group_key, State(row.after)) for row in reversed(rows)
+    ]
 
 
 def page(

@@ -7,6 +7,7 @@ to write; tests check each one against ``plotly.graph_objects``.
 
 from __future__ import annotations
 
+import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -93,6 +94,16 @@ def instant(ms: int) -> str:
     """An instant as Plotly's date axis takes it, in UTC."""
     moment = _EPOCH + timedelta(milliseconds=ms)
     return moment.strftime("%Y-%m-%d %H:%M:%S") + (f".{ms % 1000:03d}" if ms % 1000 else "")
+
+
+LONGEST_NAME = 60
+"""Characters of a name that somebody chose; longer ones are cut."""
+
+
+def as_text(name: str) -> str:
+    """People choose names of models and rules, and Plotly makes links and pictures of markup."""
+    short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+    return html.escape(short, quote=False)
 
 
 def starts(buckets: Buckets) -> list[str]:

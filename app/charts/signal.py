@@ -7,7 +7,6 @@ no crossing disappears.
 
 from __future__ import annotations
 
-import html
 from collections.abc import Sequence
 from dataclasses import dataclass
 from zoneinfo import ZoneInfo
@@ -21,8 +20,6 @@ MAX_POINTS = 2_000
 """Of all groups together."""
 MAX_GROUPS = 8
 MAX_STRETCHES = 200
-LONGEST_NAME = 60
-"""Characters of a group's name in the legend; the table has all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +181,7 @@ def _columns(picture: Picture, *, several: bool) -> tuple[Column, ...]:
 def _line(picture: Picture, group: Group, points: Sequence[Point], role: str) -> Json:
     name = {"value": picture.title.lower(), "bound": "proven"}[role]
     if group.name:
-        name = _as_text(group.name)
+        name = chart.as_text(group.name)
     counts = "%{customdata[1]:,} turns"
     if picture.unit == "ratio":
         counts = f"%{{customdata[2]:,}} of %{{customdata[3]:,}} {picture.whole}"
@@ -207,12 +204,6 @@ def _line(picture: Picture, group: Group, points: Sequence[Point], role: str) ->
         # Not the name itself: what looks like a variable in it would be replaced.
         "<extra>%{fullData.name}</extra>",
     }
-
-
-def _as_text(name: str) -> str:
-    """Clients choose the names of models, and Plotly makes links and pictures of markup."""
-    short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
-    return html.escape(short, quote=False)
 
 
 def _level(picture: Picture, value: float, role: str, name: str) -> Json:

@@ -11,6 +11,7 @@ from app.analysis import prices
 from app.analysis.funnel import funnel
 from app.analysis.latency import by_mode
 from app.charts import chart as charts
+from app.charts.marks import marked
 from app.charts.registry import CHARTS
 from app.errors import AppError
 from app.ledger import queries, retention
@@ -21,6 +22,7 @@ from app.ledger.rows import iso, money, to_ms
 from app.ledger.summary import Summary, summarize
 from app.web.answers import JsonAnswer
 from app.web.figures import LedgerSource
+from app.web.marks import alert_marks
 from app.web.shown import shown, witness
 from app.web.trends import previous
 from app.web.web import Web
@@ -109,7 +111,8 @@ def router(web: Web) -> APIRouter:
             )
         view = web.view(request)
         source = LedgerSource(web.ledger, view, to_ms(web.clock.now()))
-        built: charts.Chart = entry.build(source)
+        marks = alert_marks(web.ledger, view)
+        built: charts.Chart = marked(entry.build(source), source.buckets, marks)
         return JsonAnswer(
             {"slug": entry.slug, "title": entry.title} | web.frame(view) | built.as_dict()
         )

@@ -158,9 +158,13 @@ function themed(payload, narrow) {
   for (const shape of layout.shapes ?? []) {
     if (shape.name === "incomplete") Object.assign(shape, { fillcolor: muted, opacity: 0.1, layer: "below", line: { width: 0 } });
     if (shape.name === "fired") Object.assign(shape, { fillcolor: colour("bad"), opacity: 0.13 });
+    if (shape.name?.startsWith("alert_")) shape.line = { ...shape.line, color: alertTone(shape.name) };
     if (shape.name === "average") shape.line = { ...shape.line, color: muted, width: 1, dash: "dot" };
   }
-  for (const note of layout.annotations ?? []) note.font = { ...note.font, color: muted, size: 11 };
+  for (const note of layout.annotations ?? []) {
+    note.font = { ...note.font, color: muted, size: 11 };
+    if (note.name?.startsWith("alert_")) Object.assign(note, { font: { ...note.font, color: alertTone(note.name) }, bgcolor: surface, borderpad: 1 });
+  }
   for (const name of Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))) {
     layout[name] = {
       zeroline: false, ticks: "", automargin: true, fixedrange: name.startsWith("y"), ...layout[name],
@@ -186,6 +190,11 @@ function themed(payload, narrow) {
       modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: colour("accent") },
     },
   };
+}
+
+/** @param {string} name */
+function alertTone(name) {
+  return colour({ alert_fired: "bad", alert_resolved: "ok" }[name] ?? "muted");
 }
 
 /**
