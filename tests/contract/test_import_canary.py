@@ -1,0 +1,105 @@
+"""No content of a log in the ledger or in what is told: every format, with a secret wherever its
+tool writes what was said, done or known."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from app.importers import report as reports
+from app.importers.formats import IMPORTERS
+from app.ledger.database import prepare
+from tests.support.importing import imported
+from tests.support.rollouts import Rollout, usage
+
+CANARY = "c4n4ry"
+AT = "2026-11-01T10:00:00.000Z"
+SAID = [{"type": "text", "text": CANARY, CANARY: CANARY}]
+
+
+def codex() -> bytes:
+    file = Rollout(cwd=f"/{CANARY}", git={"branch": CANARY}, base_instructions={"text": CANARY})
+    file.started("t").context(cwd=CANARY, user_instructions=CANARY, summary=CANARY)
+    file.line("response_item", {"type": "message", "role": "user", "content": SAID})
+    file.line("response_item", {"type": "function_call", "name": CANARY, "arguments": CANARY})
+    file.line("response_item", {"type": "function_call_output", "output": CANARY})
+    file.event("user_message", message=CANARY).event("agent_message", message=CANARY)
+    file.counted(usage(100)).line("compacted", {"message": CANARY, "replacement_history": SAID})
+    file.line("unheard_of", {"text": CANARY}).raw(b'{"torn":"' + CANARY.encode())
+    file.event("error", message=CANARY, codex_error_info={"bad_request": {"detail": CANARY}})
+    file.answered().done("t", last_agent_message=CANARY, error={"message": CANARY})
+    return b"".join(line + b"\n" for line in file.lines)
+
+
+CLAUDE = {
+    "type": "assistant", "uuid": "u", "sessionId": "s", "timestamp": AT, "cwd": CANARY,
+    "gitBranch": CANARY, "requestId": "r", "toolUseResult": CANARY,
+    "message": {"id": "m", "model": "claude", "content": SAID,
+                "usage": {"input_tokens": 5, "output_tokens": 1}},
+}  # fmt: skip
+PI = [
+    {"type": "session", "id": "s", "timestamp": AT, "cwd": CANARY, "title": CANARY},
+    {"type": "message", "id": "b", "timestamp": AT, "message": {"role": "user", "content": SAID}},
+    {"type": "compaction", "id": "d", "timestamp": AT, "summary": CANARY},
+    {"type": "message", "id": "c", "timestamp": AT, "message": {
+        "role": "assistant", "content": SAID, "errorMessage": CANARY, "stopReason": "error",
+        "model": "m", "usage": {"input": 5, "output": 1}}},
+]  # fmt: skip
+LINGTAI = {
+    "ts": AT, "input": 5, "output": 1, "model": "m", "api_call_id": "a", "prompt": CANARY,
+    "endpoint": f"https://u:{CANARY}@host/{CANARY}?key={CANARY}",
+    "codex_fallback_error_type": CANARY, "codex_fallback_error_message": CANARY,
+    "codex_account_id_sha8": CANARY,
+}  # fmt: skip
+EVENTS = {"type": "llm_response", "ts": 1.0, "api_call_id": "a", "text": CANARY}
+LITELLM = {
+    "request_id": "r", "startTime": AT, "endTime": AT, "prompt_tokens": 5, "completion_tokens": 1,
+    "api_base": f"https://u:{CANARY}@host/{CANARY}?key={CANARY}", "api_key": CANARY,
+    "messages": SAID, "response": SAID, "proxy_server_request": {"body": CANARY}, "user": CANARY,
+    "end_user": CANARY, "request_tags": [CANARY], "requester_ip_address": CANARY,
+    "metadata": {"status": "failure", "user_api_key": CANARY, "error_information": {
+        "error_class": "APIError", "error_message": CANARY, "traceback": CANARY}},
+}  # fmt: skip
+RESPONSES = {
+    "object": "response", "id": "resp", "created_at": 1_790_000_000, "status": "failed",
+    "instructions": CANARY, "output": SAID, "metadata": {CANARY: CANARY}, "user": CANARY,
+    "error": {"code": "server_error", "message": CANARY}, "usage": {"input_tokens": 5},
+}  # fmt: skip
+NEUTRAL = {"t": AT, "input": 5, "output": CANARY, "prompt": CANARY}
+OWN = {"turn_id": "t", "started_at": AT, "kind": CANARY, "prompt": CANARY}
+
+
+def jsonl(*records: dict[str, Any]) -> bytes:
+    return b"".join(json.dumps(record).encode() + b"\n" for record in records)
+
+
+FILES = {
+    "codex": codex(),
+    "claude-code": jsonl(CLAUDE, CLAUDE | {"timestamp": CANARY}),
+    "pi": jsonl(*PI),
+    "lingtai": jsonl(LINGTAI, LINGTAI | {"ts": CANARY}),
+    "litellm": json.dumps([LITELLM, LITELLM | {"startTime": CANARY}]).encode(),
+    "responses": jsonl(RESPONSES, RESPONSES | {"status": CANARY}, {"type": CANARY}),
+    "neutral": jsonl(NEUTRAL, {"t": AT, "input": 5}, {"t": CANARY, "input": 1}),
+    "jsonl": jsonl(OWN),
+    "csv": f"turn_id,started_at,prompt\nt,{CANARY},{CANARY}\n".encode(),
+}
+
+
+def test_no_secret_of_a_log_comes_into_the_ledger_or_into_what_is_told_of_it(tmp_path, caplog):
+    folder = tmp_path / CANARY
+    for name, data in FILES.items():
+        (folder / name).mkdir(parents=True)
+        (folder / name / "log").write_bytes(data)
+    (folder / "lingtai" / "events.jsonl").write_bytes(jsonl(EVENTS))
+    ledger = tmp_path / "ledger.db"
+    engine = prepare(str(ledger))
+    report = imported(engine, folder)
+    engine.dispose()
+    assert {one.name for one in IMPORTERS} == {file.format for file in report.files}
+    brought = {file.format for file in report.files if file.counts.new}
+    assert {one.name for one in IMPORTERS} - {"jsonl", "csv"} == brought
+    for path in (ledger, Path(f"{ledger}-wal")):
+        assert not path.exists() or CANARY.encode() not in path.read_bytes()
+    assert [] == [line for line in (*reports.text(report), caplog.text) if CANARY in line]
