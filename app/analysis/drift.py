@@ -1,8 +1,9 @@
 """Affinity drift: what decides whose cache a turn meets changed inside a session. Pure.
 
 A turn is held against the one before it in its chain, as verdicts do it. A value that is not known
-is no change: the last one that is known counts. What is chosen on purpose (model, effort) is listed
-too: it costs as much.
+is no change: the last one that is known counts. Accounts and upstreams are held against those of
+the same source: logs and gateways name them each in their own way. What is chosen on purpose
+(model, effort) is listed too: it costs as much.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ KINDS: dict[str, str] = {
     "reasoning_effort": "The reasoning effort",
 }
 """Columns of the ledger, and what they are called."""
+_NAMED_BY_THE_SOURCE = frozenset({"tenant", "upstream"})
 COLUMNS = (
     "turn_id", "started_at", "ended_at", "source", "session", "session_key", "chain", "epoch",
     "epoch_turn", "mode", "reason", "previous_response_id", "response_id", "items_total",
@@ -61,13 +63,17 @@ class Drift:
 def drifts(rows: Iterable[TurnRow]) -> list[Drift]:
     """What changed inside one session; one finding of a kind."""
     found: dict[str, Drift] = {}
-    before: Before[dict[str, str]] = Before()
+    before: Before[dict[tuple[str, str], str]] = Before()
     for row in sorted(rows, key=order_of):
         known = before.of(row) or {}
-        own = {kind: value for kind in KINDS if (value := getattr(row, kind)) is not None}
-        for kind, value in own.items():
-            if known.get(kind, value) != value:
-                _add(found, kind, row, known[kind], value)
+        own = {
+            (kind, row.source if kind in _NAMED_BY_THE_SOURCE else ""): value
+            for kind in KINDS
+            if (value := getattr(row, kind)) is not None
+        }
+        for key, value in own.items():
+            if known.get(key, value) != value:
+                _add(found, key[0], row, known[key], value)
         before.push(row, known | own)
     return list(found.values())
 

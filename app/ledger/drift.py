@@ -43,15 +43,14 @@ def changed(connection: Connection, view: Filter, kinds: Sequence[str], *, limit
 
 
 def rows_of(
-    connection: Connection, view: Filter, names: Sequence[str], columns: Sequence[str]
-) -> Iterator[tuple[str, TurnRow]]:
-    """The generation turns of these sessions in the view, with the session's name; the rows hold
-    nothing but these columns."""
+    connection: Connection, view: Filter, name: str, columns: Sequence[str]
+) -> Iterator[TurnRow]:
+    """The generation turns of a session in the view; they hold nothing but these columns."""
     unknown: dict[str, Any] = dict.fromkeys(COLUMNS)
-    query = select(_NAME, *(c[name] for name in columns)).where(
+    query = select(*(c[name] for name in columns)).where(
         where(view),
         generation,
-        or_(c.session.in_(names), and_(c.session.is_(None), c.session_key.in_(names))),
+        or_(c.session == name, and_(c.session.is_(None), c.session_key == name)),
     )
-    for name, *values in connection.execute(query):
-        yield name, TurnRow(**(unknown | dict(zip(columns, values, strict=True))))
+    for values in connection.execute(query):
+        yield TurnRow(**(unknown | dict(zip(columns, values, strict=True))))

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-
 from fastapi import APIRouter, Request
 
 from app.analysis import drift as analysis
 from app.analysis.drift import KINDS, Drift
 from app.ledger import drift as ledger
 from app.ledger.database import reading
-from app.ledger.rows import TurnRow, iso
+from app.ledger.rows import iso
 from app.web.alerts.bodies import Json
 from app.web.answers import JsonAnswer
 from app.web.api import limit_of, parameters
@@ -25,12 +23,11 @@ def router(web: Web) -> APIRouter:
         """Changes inside the sessions of a view. Own parameter: `limit`, of sessions."""
         view = web.view(request, also=("limit",))
         limit = limit_of(request.query_params.get("limit"))
-        sessions: dict[str, list[TurnRow]] = defaultdict(list)
+        found: list[Drift] = []
         with reading(web.ledger) as connection:
             changed = ledger.changed(connection, view, tuple(KINDS), limit=limit)
-            for name, row in ledger.rows_of(connection, view, changed.names, analysis.COLUMNS):
-                sessions[name].append(row)
-        found = [one for rows in sessions.values() for one in analysis.drifts(rows)]
+            for name in changed.names:
+                found += analysis.drifts(ledger.rows_of(connection, view, name, analysis.COLUMNS))
         found.sort(key=lambda one: (-one.missed, -one.changes, one.session_key, one.kind))
         return JsonAnswer(
             web.frame(view)

@@ -62,6 +62,16 @@ def test_an_account_that_goes_on_with_a_longer_history_has_changed():
     assert [] == found(rows)
 
 
+def test_a_log_and_a_gateway_name_accounts_and_upstreams_each_in_its_own_way():
+    """The first two turns of a session were not seen by the gateway."""
+    sources = {"source": ["import:codex"] * 2 + ["gateway"] * 2, "model": list("aaab")}
+    names = {"tenant": list("llgg"), "upstream": ["openai"] * 2 + ["main"] * 2}
+    assert [("model", 1, 0, "turn-3")] == found(turns(**sources, **names))
+    names = {"tenant": list("llgh"), "upstream": ["openai", "azure", "main", "main"]}
+    kinds = {one.kind for one in drifts(turns(**(sources | names)))}
+    assert {"tenant", "upstream", "model"} == kinds
+
+
 def test_nothing_but_these_columns_is_asked_for():
     rows = turns(service_tier=list("ab"), chain=["c", "c"])
     bare = [
