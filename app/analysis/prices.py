@@ -167,12 +167,13 @@ def _rates(
             price = next(tiers, price.base)
         return price * 1000  # from dollars per million
 
+    plain = of(prices.input_mtok)
     write, long = of(prices.cache_write_mtok), of(prices.cache_write_1h_mtok)
+    if write is not None and plain is not None and write < plain:
+        write += plain  # it is what storing costs: OpenRouter's prices of Gemini
     if long is None and write is not None and provider.id == "openai":
         long = write * _OPENAI_LONG_WRITE
-    return Rates(
-        of(prices.input_mtok), of(prices.cache_read_mtok), write, long, of(prices.output_mtok)
-    )
+    return Rates(plain, of(prices.cache_read_mtok), write, long, of(prices.output_mtok))
 
 
 def _prices(info: ModelInfo, service_tier: str | None, at: datetime) -> ModelPrice | None:

@@ -163,6 +163,14 @@ USAGES = st.builds(
 MODELS = st.sampled_from(["gpt-5.6-sol", "gpt-5.4", "gpt-5.3-codex", "claude-sonnet-4-5"])
 
 
+def test_a_write_that_costs_less_than_input_is_the_storage_beside_it():
+    found = rates("google/gemini-2.5-flash", "openrouter", None, AT, 10_000)
+    assert found is not None
+    assert (Decimal(300), Decimal("383.333")) == (found.input, round(found.write, 3))
+    # A miss that is written anew costs more than reading, whatever the list.
+    assert found.write > found.input > found.cached
+
+
 @given(MODELS, USAGES, USAGES)
 def test_below_the_tiers_costs_add_up_and_grow_with_tokens(model, one, other):
     def cost(usage: Tokens) -> int:
