@@ -2,7 +2,7 @@
 // One row in full: every column, grouped, with ids to copy and values to filter by.
 
 import { add, announce, copyable, copyText, fill, h, icon } from "./dom.js";
-import { changed, href } from "./filters.js";
+import { changed, cleared, href } from "./filters.js";
 import { bytes, dollars, integer, milliseconds, regrouped, UNKNOWN } from "./format.js";
 import { modeTag, statusTag } from "./table.js";
 import { moment } from "./time.js";
@@ -57,7 +57,7 @@ export function showDetail(title, body, row, view) {
   const link = location.origin + href("/requests", { ...view, turn: row.turn_id, from: view.from, to: view.to });
   fill(body,
     h("div", { class: `why ${row.why_kind}` }, h("p", {}, regrouped(row.why)), advice(row), ofTheCache(row), h("div", { class: "tags" }, modeTag(row.mode), statusTag(row.status))),
-    copyLink(link));
+    h("div", { class: "actions" }, copyLink(link), toSession(row, view)));
   const told = new Set(BESIDE);
   for (const [name, columns] of GROUPS) {
     columns.forEach((column) => told.add(column));
@@ -96,10 +96,21 @@ function worded(text) {
   return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
 
+/**
+ * The page of the row's session, with the row open and all its turns in the range; none on that page itself.
+ * @param {any} row
+ * @param {View} view
+ */
+function toSession(row, view) {
+  const path = `/sessions/${encodeURIComponent(row.session_key)}`;
+  if (location.pathname === path) return null;
+  return h("a", { class: "button small", href: href(path, { ...cleared(view), turn: row.turn_id }) }, icon("arrow-right"), "Open its session");
+}
+
 /** @param {string} link */
 function copyLink(link) {
   const words = h("span", {}, "Copy link to this row");
-  const button = h("button", { type: "button", class: "button small", style: "justify-self: start" }, icon("copy"), words);
+  const button = h("button", { type: "button", class: "button small" }, icon("copy"), words);
   button.addEventListener("click", async () => {
     words.textContent = (await copyText(link)) ? "Link copied" : "Copying was refused";
     announce(words.textContent);

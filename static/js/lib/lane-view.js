@@ -29,6 +29,9 @@ export class LaneView {
   #zoom = { turn: SIZES.length - 1, time: 0 };
   #selected = -1;
   #wanted = false;
+  /** Asked for once, not for each cell. */
+  #width = 0;
+  #scale = 1;
   #scroller;
   #room;
   #canvas;
@@ -51,12 +54,8 @@ export class LaneView {
     return this.#axis;
   }
 
-  get #width() {
-    return this.#scroller.clientWidth;
-  }
-
   /** Pixels of a turn, or of a millisecond. */
-  get #scale() {
+  #scaled() {
     if (this.#axis === "turn") return SIZES[this.#zoom.turn] || Math.min(18, this.#width / Math.max(1, this.#turns.length));
     const span = this.#end - this.#start;
     return ((this.#width - 24) * ZOOMS[this.#zoom.time]) / Math.max(1, span);
@@ -174,6 +173,8 @@ export class LaneView {
   }
 
   #resize() {
+    this.#width = this.#scroller.clientWidth;
+    this.#scale = this.#scaled();
     this.#room.style.setProperty("width", `${Math.max(this.#width, Math.ceil(this.#total))}px`);
     this.repaint();
   }

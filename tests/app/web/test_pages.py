@@ -19,8 +19,11 @@ def locked(tmp_path):
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/requests", "/breaks", "/breaks/f1", "/alerts", "/import", "/connect", "/settings"],
-)
+    [
+        "/", "/sessions", "/sessions/key-a", "/requests", "/breaks", "/breaks/f1", "/alerts",
+        "/import", "/connect", "/settings",
+    ],
+)  # fmt: skip
 def test_pages_are_html_that_loads_only_versioned_files_of_its_own(site, path):
     answer = site.client.get(path)
     assert answer.status_code == 200
@@ -33,8 +36,11 @@ def test_pages_are_html_that_loads_only_versioned_files_of_its_own(site, path):
 
 @pytest.mark.parametrize(
     "path",
-    ["/", "/requests", "/breaks", "/breaks/f1", "/alerts", "/import", "/connect", "/settings"],
-)
+    [
+        "/", "/sessions", "/sessions/key-a", "/requests", "/breaks", "/breaks/f1", "/alerts",
+        "/import", "/connect", "/settings",
+    ],
+)  # fmt: skip
 def test_every_file_that_a_page_names_is_there(site, path):
     page = site.client.get(path).text
     names = {part.split('"')[0] for part in page.split('="/static/')[1:]}
