@@ -108,8 +108,12 @@ class _Gathered:
     ) -> None:
         self.ended: asyncio.Future[bytes | None] = loop.create_future()
         self._limit, self._size = limit, len(first)
-        # Its bytes are taken over at the end, not copied.
-        self._buffer = io.BytesIO(bytes(min(declared, limit)))
+        # Its bytes are taken over at the end, not copied; bytes to begin with would be, at once.
+        self._buffer = io.BytesIO()
+        if expected := min(declared, limit):
+            self._buffer.seek(expected - 1)
+            self._buffer.write(b"\0")
+            self._buffer.seek(0)
         self._buffer.write(first)
 
     def take(self, piece: bytes) -> bool:
