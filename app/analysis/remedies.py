@@ -106,14 +106,15 @@ _COVERED = {Policy.FIX_TOOLS: Policy.SORT_TOOLS, Policy.FIX_INSTRUCTIONS: Policy
 
 def needed(row: TurnRow, gap: int | None = None) -> Needed | None:
     """None of a turn that is no break. ``gap``: milliseconds from the end of the turn before it in
-    its session; a cache that had run out in it is not kept by mending the request alone."""
+    its chain; a cache that had run out in it is not kept by mending the request alone."""
     reason = compared(row)
     if reason in lookup.COMPARED:
         return _paused(_of_evidence(row, reason), row, gap)
     if row.cache_verdict == Verdict.IDLE:
         return Needed(frozenset({Remedy(Policy.GO_ON_SOONER)}), row.cache_grade in _CERTAIN)
     if row.cache_verdict == Verdict.IDENTITY_CHANGE:
-        return Needed(frozenset({Remedy(Policy.ONE_IDENTITY)}), row.cache_grade in _CERTAIN)
+        told = Needed(frozenset({Remedy(Policy.ONE_IDENTITY)}), row.cache_grade in _CERTAIN)
+        return _paused(told, row, gap)
     return None
 
 

@@ -40,9 +40,9 @@ def lost(
     """The generation turns of a view with one of these verdicts or reasons (also as
     ``shadow_reason``), in the order of their writing.
 
-    With those that have a reason the milliseconds since the answered turn before it ended, by when
-    they began: of its chain, or of its session where none of the last turns is of its chain. None
-    where there is none.
+    With those that have a reason, or changed their identity, the milliseconds since the answered
+    turn before it ended, by when they began: of its chain, or of its session where none of the last
+    turns is of its chain. None where there is none.
     """
     before = turns.alias()
     near = (
@@ -71,8 +71,9 @@ def lost(
         .scalar_subquery()
     )
     compared = or_(c.reason.in_(reasons), c.shadow_reason.in_(reasons))
+    asked = or_(compared, c.cache_verdict == "identity_change")
     query = (
-        select(*(c[name] for name in COLUMNS), case((compared, ended)))
+        select(*(c[name] for name in COLUMNS), case((asked, ended)))
         .where(where(view), generation, or_(c.cache_verdict.in_(verdicts), compared))
         .order_by(c.id)
     )

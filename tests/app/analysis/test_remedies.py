@@ -105,6 +105,10 @@ def test_a_cache_that_ran_out_meanwhile_is_not_kept_by_the_request_alone():
     assert need(Policy.SORT_TOOLS) == needed(row, 29 * MINUTE)
     assert need(Policy.SORT_TOOLS, proven=False) == needed(row, 31 * MINUTE)
     assert need(Policy.SORT_TOOLS, Policy.GO_ON_SOONER) == needed(row, 25 * 60 * MINUTE)
+    row = judged("identity_change", "reported", 9, 0)  # also where nothing was compared
+    assert need(Policy.ONE_IDENTITY) == needed(row, 29 * MINUTE)
+    assert need(Policy.ONE_IDENTITY, proven=False) == needed(row, 31 * MINUTE)
+    assert need(Policy.ONE_IDENTITY, Policy.GO_ON_SOONER) == needed(row, 25 * 60 * MINUTE)
 
 
 def added(rows: list[TurnRow]) -> Remedies:

@@ -62,8 +62,9 @@ def test_the_pause_is_that_of_the_chain_where_there_are_several(engine: Engine):
     write_rows(engine, [
         turn("main", 0, chain="main"), *(turn(f"s{at}", at, chain="side") for at in (50, 99)),
         turn("back", 101, chain="main", **broken), turn("new", 105, chain="new", **broken),
+        turn("moved", 110, "identity_change", chain="main"),
     ])  # fmt: skip
-    assert [("back", 100_000), ("new", 3_000)] == lost(engine, everything())
+    assert [("back", 100_000), ("new", 3_000), ("moved", 8_000)] == lost(engine, everything())
 
 
 def test_warm_are_the_turns_of_the_window_in_sessions_that_lost_something(engine: Engine):
