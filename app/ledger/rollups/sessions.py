@@ -115,10 +115,9 @@ def _made(rows: Iterable[Sequence[Any]]) -> list[SessionSums]:
 
 
 def count(connection: Connection, view: Filter) -> int:
-    found = _wide(connection, view)
-    if found is not None:
-        as_they_are = wide.count(connection, found.core) - len(found.twice)
-        return as_they_are + len(found.added_up)
+    core = wide.core(connection, view)
+    if core is not None:
+        return wide.count(connection, core) + wide.count_others(connection, core)
     made = _plan(connection, view)
     selects: list[Select[Any]] = [
         _of(view, select(s.session_key).where(within))

@@ -41,11 +41,7 @@ def sums(
     whose, level = "", "level"
     if only is not None:
         whose, level = f"{sessions_among(connection)} AND ", "level + 0"
-    spans = [
-        f"({level} = {length} AND start >= {first} AND start < {end})"
-        for length, some in made.stretches.items()
-        for first, end in some
-    ]
+    spans = _spans(made, level)
     # Each way in one pass: by key, or by stretch.
     parts = [
         f"SELECT session_key, {', '.join(stretch)} FROM rollup_sessions "  # noqa: S608  (our names and numbers)
@@ -70,6 +66,25 @@ def sums(
         return connection.exec_driver_sql(statement).all()
     given = (listed(connection, only),) * len(parts)
     return connection.exec_driver_sql(statement, given).all()
+
+
+def met(made: Plan) -> list[str]:
+    """Queries for the sessions with turns in a plan; of each there may be several."""
+    return [
+        *(f"SELECT session_key FROM rollup_sessions WHERE {span}" for span in _spans(made)),  # noqa: S608
+        *(
+            f"SELECT session_key FROM turns WHERE started_at >= {first} AND started_at < {end}"  # noqa: S608
+            for first, end in made.rows
+        ),
+    ]
+
+
+def _spans(made: Plan, level: str = "level") -> list[str]:
+    return [
+        f"({level} = {length} AND start >= {first} AND start < {end})"
+        for length, some in made.stretches.items()
+        for first, end in some
+    ]
 
 
 def _one(condition: ColumnElement[bool]) -> ColumnElement[int]:

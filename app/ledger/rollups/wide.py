@@ -21,6 +21,7 @@ from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life, in_blocks
 from app.ledger.rollups.plan import Plan, plan
 from app.ledger.rollups.shares import Share, count_shares
 from app.ledger.rollups.state import RollupState
+from app.ledger.rollups.unfiltered import met as met_in
 
 MANY = 5_000
 """From so many sessions that have to be added up on, adding up all is as quick."""
@@ -92,10 +93,16 @@ def _holds(whole: Core) -> str:
 def crossing(connection: Connection, whole: Core) -> list[str]:
     """The sessions with hours in the core that are not within it."""
     found = connection.exec_driver_sql(
-        f"SELECT session_key FROM rollup_lives WHERE {in_blocks(cut(whole))} "  # noqa: S608  (numbers)
-        f"AND first < {whole.end} AND last >= {whole.first} AND NOT ({_holds(whole)}) LIMIT {MANY}"
+        f"SELECT session_key FROM rollup_lives WHERE {_crosses(whole)} LIMIT {MANY}"  # noqa: S608
     )
     return list(found.scalars().all())
+
+
+def _crosses(whole: Core) -> str:
+    return (
+        f"{in_blocks(cut(whole))} AND first < {whole.end} AND last >= {whole.first} "
+        f"AND NOT ({_holds(whole)})"
+    )
 
 
 def lives(connection: Connection, whole: Core, sessions: Collection[str]) -> list[Life]:
@@ -116,6 +123,25 @@ def count(connection: Connection, whole: Core) -> int:
         f"UNION ALL SELECT COUNT(*) FROM rollup_lives WHERE {held(whole)}"
     )
     return sum(found.scalars().all())
+
+
+def count_others(connection: Connection, whole: Core) -> int:
+    """How many sessions with turns in the window do not lie within the core."""
+    # Of those that begin before the core and end after it, not all have turns in it.
+    hour = (
+        "SELECT 1 FROM rollup_sessions AS hours WHERE hours.session_key = rollup_lives.session_key "  # noqa: S608
+        f"AND level = {HOUR} AND start >= {whole.first * HOUR} AND start < {whole.end * HOUR}"
+    )
+    crossing = (
+        f"SELECT session_key FROM rollup_lives WHERE {_crosses(whole)} "  # noqa: S608
+        f"AND (first >= {whole.first} OR last < {whole.end} OR EXISTS ({hour}))"
+    )
+    met = " UNION ".join([crossing, *(query for side in whole.beside for query in met_in(side))])
+    found = connection.exec_driver_sql(
+        f"SELECT COUNT(*) FROM ({met}) AS met WHERE NOT EXISTS (SELECT 1 FROM rollup_lives "  # noqa: S608
+        f"WHERE rollup_lives.session_key = met.session_key AND {_holds(whole)})"
+    )
+    return int(found.scalar_one())
 
 
 def shares(connection: Connection, whole: Core) -> Counter[Share]:
