@@ -185,16 +185,17 @@ def _listed(connection: Connection, view: Filter, page: Sequence[Family]) -> lis
     rows = []
     for family in page:
         own = strips[shown_of[family.key]]
+        last = own[-1] if own else None  # none where only sums are kept
         of = [member.session_key for member in family.members]
         is_root = shown_of[family.key] == family.key
         rows.append(
             {
                 "session_key": family.key,
-                "session": own[-1].session if family.root is None else family.root[1],
-                "tenant": own[-1].tenant,
+                "session": known[of[0]].session if family.root is None else family.root[1],
+                "tenant": last and last.tenant,
                 "root": None if family.root is None else family.root[1],
-                "client": own[-1].client,
-                "model": own[-1].model,
+                "client": last and last.client,
+                "model": last and last.model,
                 "sub_agents": family.sub_agents,
                 "figures": _figures(
                     [known[key] for key in of], {key: missed[key] for key in of if key in missed}

@@ -29,11 +29,13 @@ export function sessionRow(row, view, member, open) {
   const key = member === null ? row.session_key : `${member}/${row.session_key}`;
   return h("tr", { "data-session": row.session_key, "data-member": member, class: member !== null && "member" },
     h("th", { scope: "row", class: "cell-name" },
-      h("a", { href: sessionHref(row.session_key, view), class: "row-link clip", title: row.session, "data-key": key }, row.session ?? row.session_key),
+      row.strip.turns
+        ? h("a", { href: sessionHref(row.session_key, view), class: "row-link clip", title: row.session, "data-key": key }, row.session ?? row.session_key)
+        : h("span", { class: "clip", title: row.session }, row.session ?? row.session_key),
       h("span", { class: "second clip" }, [row.client, row.model].filter(Boolean).join(" · ")),
       row.sub_agents > 0 && h("button", { type: "button", class: "button quiet small agents", "aria-expanded": String(open), "data-root": row.session_key, "data-key": `agents ${row.session_key}` },
         icon("chevron"), counted(row.sub_agents, "sub-agent"))),
-    h("td", { class: "cell-strip" }, strip(row.strip.turns, row.strip.left_out), h("span", { class: "second" }, stripWords(row))),
+    h("td", { class: "cell-strip" }, row.strip.turns && strip(row.strip.turns, row.strip.left_out), h("span", { class: "second" }, stripWords(row))),
     cell("Residency", orUnknown(rates.incremental_rate, percent(rates.incremental_rate), "no turn of known mode")),
     cell("Run", ...run(row.strip)),
     cell("Turns", integer(row.figures.turns)),
@@ -54,6 +56,7 @@ function cell(label, ...content) {
 
 /** @param {any} row */
 function stripWords(row) {
+  if (!row.strip.turns) return "Only sums are kept of these turns.";
   const whose = row.sub_agents > 0 ? (row.strip.of_root ? ", its own" : ", of the sub-agent seen last") : "";
   return row.strip.left_out ? `the last ${integer(row.strip.turns.length)}${whose}` : whose.slice(2);
 }

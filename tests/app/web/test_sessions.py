@@ -2,6 +2,7 @@ import json
 
 import pytest
 
+from app.ledger import retention
 from app.web import sessions
 from tests.support.browser import history
 from tests.support.rows import START_MS, make_row
@@ -73,6 +74,15 @@ def test_a_root_has_its_sub_agents_figures_and_its_own_strip(filled):
     assert {"turns": "FiFi", "left_out": 0, "of_root": True, "runs": 2} == {
         key: root["strip"][key] for key in ("turns", "left_out", "of_root", "runs")
     }
+
+
+def test_a_session_of_which_only_sums_are_kept_is_listed_without_a_strip(site):
+    site.write([make_row(started_at=START_MS - 50 * 24 * HOUR)])
+    retention.prune(site.engine, START_MS, row_days=40, rollup_days=90)
+    [row] = site.get("/api/sessions", **{"from": "now-60d"})["sessions"]
+    assert ("session-a", 1, None, "") == (
+        row["session"], row["figures"]["turns"], row["model"], row["strip"]["turns"]
+    )  # fmt: skip
 
 
 def test_a_session_says_what_the_summary_says_of_it(filled):
