@@ -142,4 +142,8 @@ def suspects(breaks: Sequence[TurnRow], before: Iterable[TurnRow]) -> list[Suspe
 
 
 def _percent(share: float) -> str:
+    if 0 < share < 0.01:
+        return "less than 1 %"
+    if 0.99 < share < 1:
+        return "more than 99 %"
     return f"{100 * share:.0f} %"

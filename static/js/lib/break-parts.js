@@ -103,12 +103,13 @@ export function drawSessions(host, told, view) {
  */
 export function drawClients(host, group, view) {
   if (!group.turns) return redraw(host, h("p", { class: "muted" }, "None in this view."));
-  const count = (/** @type {string} */ title, /** @type {string} */ name, /** @type {string | null} */ value, /** @type {number} */ turns, /** @type {string | null} */ more = null) => h("li", {},
+  const count = (/** @type {string} */ title, /** @type {string} */ name, /** @type {string | null} */ value, /** @type {number} */ turns, /** @type {string | null} */ more = null, alone = true) => h("li", {},
     h("span", { class: "clip" }, value ?? `unknown ${title}`, more && h("span", { class: "muted" }, ` ${more}`)),
-    h("a", { href: breakRows(group, changed(view, { [name]: [value ?? "unknown"] })), "aria-label": `${counted(turns, "break")} of ${title} ${value ?? "unknown"}: show the rows` }, counted(turns, "break")));
+    !alone ? h("span", { title: "The version is no filter" }, counted(turns, "break")) : h("a", { href: breakRows(group, changed(view, { [name]: [value ?? "unknown"] })), "aria-label": `${counted(turns, "break")} of ${title} ${value ?? "unknown"}: show the rows` }, counted(turns, "break")));
   redraw(host,
     h("h3", {}, "Client and version"),
-    h("ul", { class: "counts" }, ...group.clients.map((/** @type {any} */ one) => count("client", "client", one.client, one.turns, one.version ?? "version not known"))),
+    h("ul", { class: "counts" }, ...group.clients.map((/** @type {any} */ one) => count("client", "client", one.client, one.turns, one.version ?? "version not known",
+      group.clients.filter((/** @type {any} */ other) => other.client === one.client).length === 1))),
     h("h3", {}, "Model"),
     h("ul", { class: "counts" }, ...group.models.map((/** @type {any} */ one) => count("model", "model", one.model, one.turns))));
 }
