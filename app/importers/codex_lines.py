@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from app.importers.importer import Skipped
+from app.importers.json_lines import text
 from app.importers.lines import BOM, Line
 
 _HEAD = re.compile(
@@ -220,7 +221,7 @@ def _by_decoding(number: int, data: bytes) -> Told | Skipped | None:
         whole = b'{"payload":' + msgspec.json.encode(found.payload) + b"}"
         return _by_head(_Head(number, time, found.type, event), whole, 0)
     bare = found.record_type is not None or found.instructions is not msgspec.UNSET
-    if bare or (found.payload is None and found.type in _BARE):
+    if bare or (found.payload is None and text(found.type) in _BARE):
         return Told(number, "", "bare", None, {})
     return Skipped(number, UNKNOWN_TYPE)
 
@@ -242,7 +243,7 @@ def recognizes(head: bytes) -> bool:
             first = _object(data)
         except _WRONG:
             continue
-        if first.keys() >= {"type", "payload"} and first["type"] in TYPES:
+        if first.keys() >= {"type", "payload"} and text(first["type"]) in TYPES:
             return True
         if first.keys() >= {"id", "timestamp", "instructions"}:
             return True

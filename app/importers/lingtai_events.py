@@ -47,7 +47,7 @@ class Events:
                 yield line
 
     def _keep(self, event: dict[str, Any]) -> None:
-        kind = event.get("type")
+        kind = text(event.get("type"))
         call = text(event.get("api_call_id"))
         if kind == "llm_response" and call is not None:
             wait = number(event.get("provider_wait_ms"))

@@ -78,7 +78,7 @@ class _Session:
         self._epochs = Epochs()
 
     def item(self, line: int, entry: dict[str, Any]) -> TurnRow | Skipped | None:
-        kind = entry.get("type")
+        kind = text(entry.get("type"))
         if kind == "session":
             self._name = text(entry.get("id"))
             self._begun_at = milliseconds(entry.get("timestamp")) or 0

@@ -1,14 +1,20 @@
-"""No content of a log in the ledger or in what is told: every format, with a secret wherever its
-tool writes what was said, done or known."""
+"""Logs of every format with a secret wherever its tool writes what was said, done or known: none of
+it comes into the ledger, and a value that is nothing of what it should be ends no import."""
 
 from __future__ import annotations
 
+import contextlib
+import io
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from app.importers import report as reports
-from app.importers.formats import IMPORTERS
+from app.importers.formats import IMPORTERS, detect
+from app.importers.importer import NotReadable
 from app.ledger.database import prepare
 from tests.support.importing import imported
 from tests.support.rollouts import Rollout, usage
@@ -27,6 +33,7 @@ def codex() -> bytes:
     file.event("user_message", message=CANARY).event("agent_message", message=CANARY)
     file.counted(usage(100)).line("compacted", {"message": CANARY, "replacement_history": SAID})
     file.line("unheard_of", {"text": CANARY}).raw(b'{"torn":"' + CANARY.encode())
+    file.raw(json.dumps({"type": "message", "content": SAID}).encode())
     file.event("error", message=CANARY, codex_error_info={"bad_request": {"detail": CANARY}})
     file.answered().done("t", last_agent_message=CANARY, error={"message": CANARY})
     return b"".join(line + b"\n" for line in file.lines)
@@ -38,7 +45,7 @@ CLAUDE = {
     "message": {"id": "m", "model": "claude", "content": SAID,
                 "usage": {"input_tokens": 5, "output_tokens": 1}},
 }  # fmt: skip
-PI = [
+PI: list[dict[str, Any]] = [
     {"type": "session", "id": "s", "timestamp": AT, "cwd": CANARY, "title": CANARY},
     {"type": "message", "id": "b", "timestamp": AT, "message": {"role": "user", "content": SAID}},
     {"type": "compaction", "id": "d", "timestamp": AT, "summary": CANARY},
@@ -87,7 +94,9 @@ FILES = {
 }
 
 
-def test_no_secret_of_a_log_comes_into_the_ledger_or_into_what_is_told_of_it(tmp_path, caplog):
+def test_no_secret_of_a_log_comes_into_the_ledger_or_into_what_is_told_of_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     folder = tmp_path / CANARY
     for name, data in FILES.items():
         (folder / name).mkdir(parents=True)
@@ -103,3 +112,30 @@ def test_no_secret_of_a_log_comes_into_the_ledger_or_into_what_is_told_of_it(tmp
     for path in (ledger, Path(f"{ledger}-wal")):
         assert not path.exists() or CANARY.encode() not in path.read_bytes()
     assert [] == [line for line in (*reports.text(report), caplog.text) if CANARY in line]
+
+
+OTHER: list[Any] = [None, True, -1, 2**63, 1e308, "", "\x00", [], {}, ["type"], {"type": []}]
+
+
+def changed(value: Any) -> Iterator[Any]:
+    """The value with another one in each of its places, one at a time."""
+    if isinstance(value, dict | list):
+        for key in value if isinstance(value, dict) else range(len(value)):
+            for other in [*OTHER, *changed(value[key])]:
+                copy = value.copy()
+                copy[key] = other
+                yield copy
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name != "csv"])
+def test_whatever_stands_in_a_record_it_is_read_or_told(name: str) -> None:
+    (importer,) = (one for one in IMPORTERS if one.name == name)
+    found = importer.split(io.BufferedReader(io.BytesIO(FILES[name])))
+    records = [json.loads(line.data) for line in found if line.data.endswith(b"}")]
+    lines = [json.dumps(other).encode() for record in records for other in changed(record)]
+    assert len(lines) > 40
+    for line in lines:
+        with contextlib.suppress(NotReadable):
+            detect(line)
+    whole = io.BufferedReader(io.BytesIO(FILES[name] + b"\n" + b"\n".join(lines)))
+    assert list(importer.read(importer.split(whole)))
