@@ -85,20 +85,20 @@ class PlainFailure:
 
 def run(app: Any, settings: Settings) -> None:
     """Serve until a signal ends it. A failure to start ends the process with status 3."""
-    _collect_seldom()
-    # Each call to the network gives the interpreter away; a thread that computes, be it the
-    # ledger's or one with a large body, would keep it for five milliseconds each time.
-    sys.setswitchinterval(SWITCH_SECONDS)
+    share_interpreter()
     with contextlib.suppress(KeyboardInterrupt):  # raised again once everything is closed
         uvicorn.Server(configure(PlainFailure(app), settings)).run()
 
 
-def _collect_seldom() -> None:
-    """Let the cyclic collector look at new objects only, and less often.
+def share_interpreter() -> None:
+    """Let nothing keep the interpreter for long while events wait.
 
-    What was imported stays to the end, and what turns leave behind is freed by counting references:
-    the default would walk over all of it time and again while events wait.
+    Each call to the network gives it away; a thread that computes, be it the ledger's or one with a
+    large body, would keep it for five milliseconds each time. The cyclic collector looks at new
+    objects only, and less often: what was imported stays to the end, and what turns leave behind is
+    freed by counting references; the default would walk over all of it time and again.
     """
+    sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
