@@ -9,8 +9,9 @@ follows, the first that holds:
 3. nothing, if it is of a log that names its chain and gives no reason: a sub-agent begins, or
    another conversation of the same session;
 4. of a log that tells no modes: the row before it;
-5. nothing, if it has ``no_baseline`` and is shorter than the row that it would follow by its time:
-   another conversation of the same session. A longer one is the same after a restart;
+5. nothing, if it has ``no_baseline`` (also as ``shadow_reason``) and is shorter than the row that
+   it would follow by its time: another conversation of the same session. A longer one is the same
+   after a restart;
 6. the row that ended last before it started.
 
 Two rows may follow one: there the chain branches. What is remembered of a session is bounded,
@@ -24,6 +25,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
+from app.analysis.testimony import Told, compared
 from app.analysis.verdicts import Judged, Place, follow, stored
 from app.ledger.rows import TurnRow
 from engine.model import Reason
@@ -50,7 +52,7 @@ def order_of(row: TurnRow) -> Order:
     )
 
 
-class Link(Protocol):
+class Link(Told, Protocol):
     """What is read of a row to tell which one it goes on from."""
 
     @property
@@ -59,8 +61,6 @@ class Link(Protocol):
     def chain(self) -> str | None: ...
     @property
     def mode(self) -> str | None: ...
-    @property
-    def reason(self) -> str | None: ...
     @property
     def previous_response_id(self) -> str | None: ...
     @property
@@ -107,7 +107,7 @@ class Before(Generic[T]):
         last = next(
             (one for one in reversed(self._ended) if silent or one.at <= row.started_at), None
         )
-        if last is None or (row.reason == Reason.NO_BASELINE and not _longer(row, last)):
+        if last is None or (compared(row) == Reason.NO_BASELINE and not _longer(row, last)):
             return None
         return last.known
 

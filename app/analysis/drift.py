@@ -27,8 +27,8 @@ KINDS: dict[str, str] = {
 _NAMED_BY_THE_SOURCE = frozenset({"tenant", "upstream"})
 COLUMNS = (
     "turn_id", "started_at", "ended_at", "source", "session", "session_key", "chain", "epoch",
-    "epoch_turn", "mode", "reason", "previous_response_id", "response_id", "items_total",
-    "input_tokens", "missed_tokens", *KINDS,
+    "epoch_turn", "mode", "reason", "shadow_reason", "previous_response_id", "response_id",
+    "items_total", "input_tokens", "missed_tokens", *KINDS,
 )  # fmt: skip
 """All that is asked of a row."""
 

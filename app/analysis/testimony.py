@@ -7,6 +7,7 @@ to come of it); the provider's is its own diagnosis, where it was asked for one.
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Protocol
 
 from app.ledger.rows import TurnRow
 from engine.model import Reason
@@ -74,6 +75,15 @@ def proven_same(row: TurnRow) -> bool:
     return compared(row) == Reason.OK
 
 
-def compared(row: TurnRow) -> str | None:
+class Told(Protocol):
+    """What is read of a row for it."""
+
+    @property
+    def reason(self) -> str | None: ...
+    @property
+    def shadow_reason(self) -> str | None: ...
+
+
+def compared(row: Told) -> str | None:
     """What came of comparing a turn with the one before, also where nothing was to follow of it."""
     return row.shadow_reason if row.reason == Reason.CONTINUATION_OFF else row.reason

@@ -15,7 +15,7 @@ PAID, SAVES = 119_000_000, 32_000_000
 def turn(given: int | None, cached: int | None, written: int = 0, **more: Any) -> SimpleNamespace:
     values: dict[str, Any] = {
         "turn_id": f"t{next(_numbers)}", "session_key": "k", "session": "s", "started_at": AT, "ended_at": AT,
-        "source": "gateway", "chain": None, "mode": None, "reason": None, "items_total": None,
+        "source": "gateway", "chain": None, "mode": None, "reason": None, "shadow_reason": None, "items_total": None,
         "previous_response_id": None, "response_id": None,
         "kind": "generation", "status": "completed", "model": "gpt-5.6-sol", "upstream": "default",
         "service_tier": None, "epoch_reset_reason": None, "cache_verdict": "hit",

@@ -67,6 +67,8 @@ def test_parallel_chains_are_not_mixed():
 def test_another_conversation_of_a_session_begins_a_chain():
     title = turn("title", 2, 3, 2_000, 0, reason="no_baseline")
     assert "cold_start" == words(FIRST, title)["title"]
+    seen = {"reason": "continuation_off", "shadow_reason": "no_baseline"}
+    assert "cold_start" == words(FIRST, turn("title", 2, 3, 2_000, 0, **seen))["title"]
     told = turn("title", 2, 3, 90_000, 0, reason="no_baseline", items_total=2)
     assert "cold_start" == words(turn("first", 0, 1, 40_000, SHARED, items_total=9), told)["title"]
 
@@ -200,7 +202,8 @@ def naive_parents(rows: list[TurnRow]) -> dict[str, str | None]:
         ended = [r for r in earlier if silent or r.ended_at <= row.started_at]
         if logged and row.chain:
             ended = []
-        if row.reason == "no_baseline":
+        seen = row.shadow_reason if row.reason == "continuation_off" else row.reason
+        if seen == "no_baseline":
             ended = [r for r in ended[-1:] if (row.input_tokens or -1) >= (r.input_tokens or 10**9)]
         parent = next((found[-1] for found in (named, same, ended) if found), None)
         parents[row.turn_id] = None if parent is None else parent.turn_id
