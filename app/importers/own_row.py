@@ -21,6 +21,7 @@ from app.ledger.facts import (
     NAMES_LIMIT,
     PATH_LIMIT,
     TEXT_LIMIT,
+    TOKENS_LIMIT,
 )
 from app.ledger.rows import (
     BOOL_COLUMNS,
@@ -64,7 +65,10 @@ _LIMITS = {
 }
 _DEPTH = 8
 """Levels of evidence; ours has four."""
-_BIG = frozenset({"bytes_total", "bytes_sent"})
+_HIGHEST = {
+    **dict.fromkeys(("bytes_total", "bytes_sent"), BIG_LIMIT),
+    **dict.fromkeys(("input_tokens", "output_tokens"), TOKENS_LIMIT),
+}
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 _UNKNOWN: dict[str, Any] = dict.fromkeys(COLUMNS)
@@ -142,7 +146,7 @@ def time_of(name: str, text: Any) -> int:
 
 
 def count_of(name: str, value: Any) -> int:
-    limit = BIG_LIMIT if name in _BIG else INTEGER_LIMIT
+    limit = _HIGHEST.get(name, INTEGER_LIMIT)
     if not isinstance(value, int) or isinstance(value, bool):
         raise BadCell(name, "is no whole number")
     if not 0 <= value <= limit:

@@ -26,6 +26,8 @@ TEXT_LIMIT = 128
 PATH_LIMIT = 512
 EVIDENCE_LIMIT = 16_384
 INTEGER_LIMIT = 2**31 - 1
+TOKENS_LIMIT = INTEGER_LIMIT // 2
+"""Of input and of output, whose sum is in a column, too."""
 BIG_LIMIT = 2**63 - 1
 NAMES_LIMIT = 50
 _LEFT_OUT_SIZE = len(',"field_details_left_out":1000000')
@@ -198,7 +200,9 @@ def split(usage: Usage) -> Tokens:
     given = _figures(usage)
     if not any(value is not None for value in given):
         return Tokens()
-    tokens_in, cached, written, written_long, out, reasoning, total = map(_count, given)
+    tokens_in, cached, written, written_long, out, reasoning, total = (
+        _count(value, TOKENS_LIMIT) for value in given
+    )
     cached = _at_most(cached, tokens_in)
     rest = None if tokens_in is None else tokens_in - (cached or 0)
     written = _at_most(written, rest)

@@ -88,6 +88,7 @@ def test_a_good_value_is_taken_as_it_is(of, name: str, value, expected):
         (time_of, "started_at", "1969-12-31T23:59:59Z"),
         (count_of, "attempts", -1),
         (count_of, "attempts", 2**31),
+        (count_of, "input_tokens", 2**30),
         (count_of, "attempts", True),
         (count_of, "attempts", 1.5),
         (milliseconds_of, "ttft_ms", float("nan")),

@@ -4,7 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.ledger.facts import EVIDENCE_LIMIT, INTEGER_LIMIT, split, to_begun, to_row
+from app.ledger.facts import (
+    EVIDENCE_LIMIT,
+    INTEGER_LIMIT,
+    TOKENS_LIMIT,
+    split,
+    to_begun,
+    to_row,
+)
 from app.ledger.rows import BOOL_COLUMNS, COLUMNS, INT_COLUMNS, TEXT_COLUMNS, TIME_COLUMNS
 from engine.model import (
     DivergenceClass,
@@ -137,6 +144,14 @@ def test_an_estimate_stays_an_estimate():
 
 def test_what_the_engine_found_inconsistent_stays_so():
     assert "inconsistent" == split(make_usage(state=UsageState.INCONSISTENT)).state
+
+
+def test_a_total_fits_its_column_whatever_input_and_output_are():
+    for tokens in (TOKENS_LIMIT, TOKENS_LIMIT + 1, INTEGER_LIMIT):
+        total = split(Usage(input_tokens=tokens, output_tokens=tokens)).total
+        assert total is None or total <= INTEGER_LIMIT
+    most = Usage(input_tokens=TOKENS_LIMIT, output_tokens=TOKENS_LIMIT)
+    assert 2 * TOKENS_LIMIT == split(most).total
 
 
 counts = st.none() | st.integers(-5, 60) | st.just(INTEGER_LIMIT + 1)
