@@ -28,8 +28,8 @@ _INCREMENTAL = (Mode.WS_INCREMENTAL.value, Mode.HTTP_INCREMENTAL.value)
 _PASSING = (
     "turn_id", "session_key", "session", "started_at", "ended_at", "source", "kind", "status",
     "chain", "mode", "reason", "shadow_reason", "previous_response_id", "response_id",
-    "items_total", "model", "upstream", "service_tier", "epoch_reset_reason", "cache_verdict", "usage_state",
-    "input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_long_tokens",
+    "items_total", "model", "upstream", "service_tier", "epoch_reset_reason", "cache_verdict",
+    "usage_state", "input_tokens", "cached_tokens", "cache_write_tokens", "cache_write_long_tokens",
     "output_tokens",
 )  # fmt: skip
 
