@@ -17,6 +17,8 @@ from app.ledger.rows import TurnRow
 
 UNPLACED = ""
 """``tenant`` and ``session_key`` of a row that another tool's log was made into."""
+_NAMED_CHAINS = frozenset({"import:neutral"})
+"""Sources whose chains have the names that somebody gave them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +44,7 @@ class Identity:
             root_session=self._name(row.root_session),
             turn_group=self._name(row.turn_group),
             prompt_cache_key=self._name(row.prompt_cache_key),
+            chain=self._name(row.chain) if row.source in _NAMED_CHAINS else row.chain,
         )
 
     def session_key(self, upstream: str, session: str) -> str:

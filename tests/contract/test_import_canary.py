@@ -7,6 +7,7 @@ import contextlib
 import io
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from app.importers import report as reports
 from app.importers.formats import IMPORTERS, detect
 from app.importers.importer import NotReadable
 from app.ledger.database import prepare
-from tests.support.importing import imported
+from tests.support.importing import IDENTITY, imported
 from tests.support.rollouts import Rollout, usage
 
 CANARY = "c4n4ry"
@@ -94,6 +95,11 @@ FILES = {
 }
 
 
+def holds_canary(ledger: Path) -> bool:
+    files = (ledger, Path(f"{ledger}-wal"))
+    return any(path.exists() and CANARY.encode() in path.read_bytes() for path in files)
+
+
 def test_no_secret_of_a_log_comes_into_the_ledger_or_into_what_is_told_of_it(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -109,9 +115,21 @@ def test_no_secret_of_a_log_comes_into_the_ledger_or_into_what_is_told_of_it(
     assert {one.name for one in IMPORTERS} == {file.format for file in report.files}
     brought = {file.format for file in report.files if file.counts.new}
     assert {one.name for one in IMPORTERS} - {"jsonl", "csv"} == brought
-    for path in (ledger, Path(f"{ledger}-wal")):
-        assert not path.exists() or CANARY.encode() not in path.read_bytes()
+    assert not holds_canary(ledger)
     assert [] == [line for line in (*reports.text(report), caplog.text) if CANARY in line]
+
+
+@pytest.mark.parametrize("hidden", [False, True])
+def test_names_that_a_client_chose_come_into_no_ledger_that_hides_them(
+    tmp_path: Path, hidden: bool
+) -> None:
+    log, ledger = tmp_path / f"{CANARY}.jsonl", tmp_path / "ledger.db"
+    names = dict.fromkeys(("chain", "session", "root", "turn", "cache_key"), CANARY)
+    log.write_bytes(jsonl({"t": AT, "input": 5, **names}))
+    engine = prepare(str(ledger))
+    assert 1 == imported(engine, log, identity=replace(IDENTITY, pseudonymize=hidden)).counts.new
+    engine.dispose()
+    assert hidden != holds_canary(ledger)
 
 
 OTHER: list[Any] = [None, True, -1, 2**63, 1e308, "", "\x00", [], {}, ["type"], {"type": []}]

@@ -39,6 +39,13 @@ def test_names_stay_or_are_hashed_as_those_of_the_gateway_are():
     assert unnamed.root_session is None
 
 
+def test_a_chain_that_somebody_named_is_hashed_and_one_that_we_named_stays():
+    hidden = Identity(KEYS, pseudonymize=True)
+    for source, chain in (("import:neutral", KEYS.pseudonym("c")), ("import:codex", "c")):
+        assert chain == hidden.place(logged(source=source, chain="c")).chain
+    assert "c" == Identity(KEYS).place(logged(source="import:neutral", chain="c")).chain
+
+
 def test_long_names_are_cut_and_their_sessions_stay_apart():
     one, other = (Identity(KEYS).place(logged(session="x" * 200 + end)) for end in "ab")
     assert (128, one.session) == (len(other.session), other.session)
