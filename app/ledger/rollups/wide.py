@@ -137,9 +137,13 @@ def count_others(connection: Connection, whole: Core) -> int:
         f"AND (first >= {whole.first} OR last < {whole.end} OR EXISTS ({hour}))"
     )
     met = " UNION ".join([crossing, *(query for side in whole.beside for query in met_in(side))])
+    # Not by NOT EXISTS, for which PostgreSQL would read the lives of all sessions.
+    inside = (
+        "SELECT 1 FROM rollup_lives "  # noqa: S608
+        f"WHERE rollup_lives.session_key = met.session_key AND {_holds(whole)}"
+    )
     found = connection.exec_driver_sql(
-        f"SELECT COUNT(*) FROM ({met}) AS met WHERE NOT EXISTS (SELECT 1 FROM rollup_lives "  # noqa: S608
-        f"WHERE rollup_lives.session_key = met.session_key AND {_holds(whole)})"
+        f"SELECT COUNT(*) FROM ({met}) AS met WHERE ({inside}) IS NULL"  # noqa: S608
     )
     return int(found.scalar_one())
 
