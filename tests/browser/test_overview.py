@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from urllib.parse import parse_qsl, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -184,7 +184,7 @@ def test_a_zoom_can_become_the_range_and_survives_new_data(open_page, server):
     expect(page).to_have_url(re.compile("from=2027-01-.*to=2027-01-"))
 
 
-def test_trends_and_the_funnel_are_those_of_the_api_and_lead_to_their_rows(open_page, seeded):
+def test_trends_funnel_and_causes_are_those_of_the_api_and_lead_to_their_rows(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/?from=now-6h")
     settled(page)
@@ -198,20 +198,29 @@ def test_trends_and_the_funnel_are_those_of_the_api_and_lead_to_their_rows(open_
     )
     dash = page.locator("#trend-cost").get_by_title("No trend: one of the two periods has fewer")
     expect(dash).to_contain_text("–")
-    for step in said["funnel"]:
-        line = page.locator(f"#funnel [data-step={step['step']}]")
-        expect(line.locator(".funnel-count")).to_contain_text(grouped(step["turns"]))
-        for part, name in (
-            (step, ".funnel-count"),
-            *((one, f"[data-lost={one['what']}]") for one in step["lost"]),
-        ):
-            address = line.locator(name).get_by_role("link").get_attribute("href")
-            behind = dict_of(parse_qsl(urlsplit(address).query))
-            assert part["turns"] == seeded.get("/api/requests", **behind)["count"]
+    numbers = [part["turns"] for step in said["funnel"] for part in (step, *step["lost"])]
+    assert numbers == [behind(seeded, link) for link in links(page, "#funnel")]
+    words = page.locator("#funnel .funnel-count a").all_text_contents()
+    assert [grouped(step["turns"]) for step in said["funnel"]] == [
+        word.split()[0] for word in words
+    ]
+    causes = seeded.get("/api/breaks", **{"from": "now-6h", "limit": "5"})["groups"]
+    expect(page.locator("#causes li")).to_have_count(len(causes))
+    sentences, rows = links(page, "#causes .cause"), links(page, "#causes .cause-facts")
+    assert [f"/breaks/{one['id']}" for one in causes] == [
+        unquote(urlsplit(a).path) for a in sentences
+    ]
+    assert [one["turns"] for one in causes] == [behind(seeded, link) for link in rows]
     page.locator("#funnel [data-lost=prefix_mismatch]").get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Requests")
     assert ["prefix_mismatch"] == query(page)["reason"]
 
 
-def dict_of(pairs: list[tuple[str, str]]) -> dict[str, list[str]]:
-    return {name: [value for key, value in pairs if key == name] for name, _ in pairs}
+def links(page: Page, within: str) -> list[str]:
+    every = "(parts) => parts.flatMap((part) => part.href ?? [...part.querySelectorAll('a')].map((a) => a.href))"
+    return page.locator(within).evaluate_all(every)
+
+
+def behind(server, link: str) -> int:
+    """How many rows a link leads to."""
+    return server.get("/api/requests", **parse_qs(urlsplit(link).query), limit=1)["count"]

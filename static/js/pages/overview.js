@@ -15,6 +15,7 @@ import * as shell from "../lib/shell.js";
 import { dataTable } from "../lib/table.js";
 import { moment } from "../lib/time.js";
 import { Toolbar } from "../lib/toolbar.js";
+import { causesFailed, showCauses } from "../lib/top-causes.js";
 import { showTrends } from "../lib/trends.js";
 
 /** @typedef {import("../lib/charts.js").Payload} Payload */
@@ -150,6 +151,8 @@ async function fetchAll() {
     const summary = await get("/api/summary", query, signal);
     const charts = summary.turns.total ? panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal)) : [];
     for (const chart of charts) chart.catch(() => undefined);
+    // beside them: it reads rows, which takes its time
+    const causes = charts.length ? showCauses(view, signal).catch((fault) => isAbort(fault) || causesFailed(fault)) : null;
     since = summary.range.from;
     toolbar.resolved(summary.range);
     showKept(summary);
@@ -160,6 +163,7 @@ async function fetchAll() {
     showFunnel(summary.funnel, view);
     shell.showFault(null);
     if (!empty) await draw(charts, key);
+    await causes;
     if (signal.aborted) return;
     shown = key;
     shell.justUpdated();
