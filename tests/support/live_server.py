@@ -42,10 +42,16 @@ class LiveServer:
 
 @contextmanager
 def serve(
-    folder: Path, rows: Iterable[TurnRow] = (), *, token: str | None = None, toml: str = ""
+    folder: Path,
+    rows: Iterable[TurnRow] = (),
+    *,
+    token: str | None = None,
+    toml: str = "",
+    database: str | None = None,
 ) -> Iterator[LiveServer]:
-    """A server over a ledger in ``folder`` that holds ``rows``; stopped when the block ends."""
-    site = open_site(folder, token=token, toml=toml)
+    """A server over a ledger in ``folder``, or at ``database``, that holds ``rows``; stopped when
+    the block ends."""
+    site = open_site(folder, token=token, toml=toml, database=database)
     site.write(rows)
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
