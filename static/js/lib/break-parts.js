@@ -61,8 +61,8 @@ export function drawOnset(host, told) {
       ? "Within this view it did not become more frequent at one time: no onset."
       : "There are no breaks of it in this view."));
   }
-  const end = onset.to ? ` to ${moment(onset.to)}` : " until now";
-  const sentence = h("p", { class: "onset-sentence" }, "It became much more frequent from ", h("strong", {}, moment(onset.from)), end, `, in ${counted(onset.sessions, "session")}.`);
+  const end = onset.to ? `, until ${moment(onset.to)}` : " and is so still";
+  const sentence = h("p", { class: "onset-sentence" }, "It became much more frequent at ", h("strong", {}, moment(onset.from)), end, `, in ${counted(onset.sessions, "session")}.`);
   if (!onset.suspects.length) {
     return redraw(host, sentence, h("p", { class: "muted" }, "Of versions, tools, instructions, models and keys none was new with it, as far as these are known."));
   }
