@@ -124,7 +124,21 @@ class _Chain:
     last: Passing | None = None
     current: Reset | None = None
     requests: list[Passing] = field(default_factory=list)
-    rewritten: bool = False
+    told: bool = False
+    """A request or a word told since that the history is rewritten."""
+    short: Passing | None = None
+    """A turn that is much shorter than the last, without a word: the next one shows whether the
+    history was condensed."""
+
+    def begin(self, row: Passing, requests: list[Passing], sellers: Sellers) -> Reset | None:
+        """A reset begins with this turn; the one before it has ended."""
+        ended = self.current
+        self.current = _reset(self.last, row, requests, sellers)
+        self.current.earlier = ended
+        if ended is not None:
+            ended.followed = True
+        self.last = row
+        return ended
 
 
 def resets(rows: Iterable[Passing], sellers: Sellers = NOBODY) -> Iterator[Reset]:
@@ -136,7 +150,7 @@ def resets(rows: Iterable[Passing], sellers: Sellers = NOBODY) -> Iterator[Reset
 
 def _of_session(rows: Iterable[Passing], sellers: Sellers) -> Iterator[Reset]:
     before: Before[_Chain] = Before()
-    with_resets: list[_Chain] = []
+    open_: dict[int, _Chain] = {}
     beside: list[Passing] = []
     """Requests for summaries, of chains that hold nothing else: of the next reset."""
     for row in rows:
@@ -149,33 +163,46 @@ def _of_session(rows: Iterable[Passing], sellers: Sellers) -> Iterator[Reset]:
             continue
         if row.kind != Kind.GENERATION:
             continue
-        chain.rewritten = (
-            chain.rewritten
-            or bool(chain.requests)
-            or rewrites(row.epoch_reset_reason)
-            or row.cache_verdict == Verdict.HISTORY_REWRITE
-        )
-        current = chain.current
+        told = bool(chain.requests) or rewrites(row.epoch_reset_reason)
+        chain.told = chain.told or told
+        rewritten = chain.told or row.cache_verdict == Verdict.HISTORY_REWRITE
         if not _counted(row):
-            if current is not None and not chain.rewritten:
-                current.turns += 1
+            if chain.current is not None and not rewritten:
+                chain.current.turns += 1
             continue
-        if chain.rewritten:
-            if current is None:
-                with_resets.append(chain)
-            else:
-                current.followed = True
-                yield current
-                current.earlier = None
-            chain.current = _reset(chain.last, row, beside + chain.requests, sellers)
-            chain.current.earlier = current
-            beside, chain.requests, chain.rewritten = [], [], False
-        elif current is not None:
-            current.turns += 1
+        short, chain.short = chain.short, None
+        if short is not None and not _is_long_again(chain, row):
+            ended = chain.begin(short, [], sellers)
+            yield from _closed(ended)
+        if rewritten and not chain.told:
+            chain.short = row
+            open_.setdefault(id(chain), chain)
+            continue
+        if rewritten:
+            open_.setdefault(id(chain), chain)
+            ended = chain.begin(row, beside + chain.requests, sellers)
+            beside, chain.requests, chain.told = [], [], False
+            yield from _closed(ended)
+        elif chain.current is not None:
+            chain.current.turns += 1
         chain.last = row
-    for chain in with_resets:
+    for chain in open_.values():
+        if chain.short is not None:
+            yield from _closed(chain.begin(chain.short, [], sellers))
         if chain.current is not None:
             yield chain.current
+
+
+def _closed(ended: Reset | None) -> Iterator[Reset]:
+    if ended is not None:
+        yield ended
+        ended.earlier = None
+
+
+def _is_long_again(chain: _Chain, row: Passing) -> bool:
+    """A request that was short and nothing more: a title, a question beside."""
+    before = None if chain.last is None else chain.last.input_tokens
+    return before is not None and 2 * (row.input_tokens or 0) >= before
 
 
 def _counted(row: Passing) -> bool:

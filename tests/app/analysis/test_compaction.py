@@ -117,6 +117,21 @@ def test_a_reset_is_told_from_its_own_chain_whatever_else_the_session_does():
     assert (2, 2 * PAID, 5 * SAVES, 0) == (told.number, told.paid, told.saved, told.pairs)
 
 
+def test_a_short_request_before_which_the_history_was_long_and_is_again_is_no_reset():
+    def inferred() -> SimpleNamespace:
+        return turn(2_000, 0, cache_verdict="history_rewrite")
+
+    long = [turn(100_000 + n, 99_000) for n in range(4)]
+    assert [] == [*resets([long[0], inferred(), long[1], inferred(), long[2], long[3]])]
+    short = [turn(20_000 + n, 19_000) for n in range(3)]
+    stays = only([long[0], inferred(), *short])
+    assert (100_000, 2_000, 4) == (stays.before, stays.after, stays.turns)
+    told = turn(2_000, 0, cache_verdict="history_rewrite", epoch_reset_reason="summarize")
+    assert (100_000, 2) == ((one := only([long[0], told, long[1]])).before, one.turns)
+    rows = [*condensed(2), inferred(), turn(22_000, 21_000), long[0], inferred(), *short]
+    assert [4, 4] == [one.turns for one in resets(rows)]
+
+
 def test_a_summary_that_was_made_beside_the_conversation_is_paid_by_its_next_reset():
     log = {"source": "import:lingtai"}
     rows = condensed(2, chain="main", **log)
