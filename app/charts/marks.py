@@ -13,7 +13,7 @@ from app.charts.chart import Chart, Column, Table
 
 MOST = 24
 """Places of marks that are drawn; the table has all."""
-APART = 0.06
+APART = 0.09
 """Of the range: words that stand nearer would cover each other, and only the first is written."""
 COLUMN = Column("alerts", "Alerts", "text")
 
@@ -70,14 +70,17 @@ def _line(mark: Mark, word: Word) -> chart.Json:
 def _words(buckets: Buckets, lines: list[tuple[Word, list[Mark]]]) -> list[chart.Json]:
     """Fired above, the rest a line lower, so that the two of a short alert stay apart."""
     length = buckets.items[-1].end - buckets.items[0].start
-    last: dict[bool, int] = {}
+    last: dict[bool, tuple[int, bool]] = {}
     written: list[chart.Json] = []
     for word, some in lines:
         at, fired = some[0].at, word == "fired"
-        if fired in last and at - last[fired] < APART * length:
-            continue
-        last[fired] = at
         late = at - buckets.items[0].start > length * 0.85
+        if fired in last:
+            before, was_late = last[fired]
+            # A late word stands left of its line: two that face each other need twice the room.
+            if at - before < APART * length * (2 if late and not was_late else 1):
+                continue
+        last[fired] = (at, late)
         written.append(
             {
                 "name": f"alert_{word}",

@@ -161,6 +161,7 @@ function themed(payload, narrow) {
     if (shape.name?.startsWith("alert_")) shape.line = { ...shape.line, color: alertTone(shape.name) };
     if (shape.name === "average") shape.line = { ...shape.line, color: muted, width: 1, dash: "dot" };
   }
+  if (narrow && layout.annotations) layout.annotations = lastWords(layout.annotations);
   for (const note of layout.annotations ?? []) {
     note.font = { ...note.font, color: muted, size: 11 };
     if (note.name?.startsWith("alert_")) Object.assign(note, { font: { ...note.font, color: alertTone(note.name) }, bgcolor: surface, borderpad: 1 });
@@ -190,6 +191,11 @@ function themed(payload, narrow) {
       modebar: { bgcolor: "rgba(0,0,0,0)", color: muted, activecolor: colour("accent") },
     },
   };
+}
+
+/** Where there is no room, only the newest word of alerts at each height. @param {any[]} notes */
+function lastWords(notes) {
+  return notes.filter((note, at) => !note.name?.startsWith("alert_") || !notes.slice(at + 1).some((later) => later.name?.startsWith("alert_") && later.y === note.y));
 }
 
 /** @param {string} name */
