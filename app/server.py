@@ -98,10 +98,10 @@ def share_interpreter() -> None:
     objects only, and less often: what was imported stays to the end, and what turns leave behind is
     freed by counting references; the default would walk over all of it time and again.
     """
-    sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    sys.setswitchinterval(SWITCH_SECONDS)
 
 
 def configure_logging(level: str) -> None:
