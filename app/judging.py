@@ -12,11 +12,12 @@ import contextlib
 import logging
 import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from sqlalchemy import Engine
 
-from app.analysis.chains import Session
+from app.analysis.chains import Session, judge_session
+from app.analysis.verdicts import Judged
 from app.clock import Clock
 from app.ledger.judging import Judging, NotOurs
 from app.ledger.rows import TurnRow, to_ms
@@ -38,10 +39,19 @@ class _Fold:
         self._session = Session(cut=cut)
 
     def push(self, row: TurnRow) -> dict[str, Verdict]:
-        return {
-            turn_id: Verdict(judged.verdict.value, judged.grade.value, judged.missed)
-            for turn_id, judged in self._session.push(row).items()
-        }
+        return _columns(self._session.push(row))
+
+
+def verdicts_on(rows: Iterable[TurnRow]) -> dict[str, Verdict]:
+    """The verdicts on all rows of one session, by ``turn_id``."""
+    return _columns(judge_session(rows))
+
+
+def _columns(found: Mapping[str, Judged]) -> dict[str, Verdict]:
+    return {
+        turn_id: Verdict(judged.verdict.value, judged.grade.value, judged.missed)
+        for turn_id, judged in found.items()
+    }
 
 
 def judging(engine: Engine, clock: Clock, owner: str | None = None) -> Judging:

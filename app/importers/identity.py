@@ -9,11 +9,11 @@ and ``response_id`` (docs/decisions/0027).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from app.keys import Keys
 from app.ledger.facts import clean
-from app.ledger.rows import TurnRow
+from app.ledger.rows import CLIENT_NAMES, TurnRow
 
 UNPLACED = ""
 """``tenant`` and ``session_key`` of a row that another tool's log was made into."""
@@ -33,19 +33,15 @@ class Identity:
         object.__setattr__(self, "tenant", self.keys.hmac("tenant-of-imports"))
 
     def place(self, row: TurnRow) -> TurnRow:
-        """The row with its tenant and session key; one that has a tenant stays as it is."""
-        if row.tenant != UNPLACED:
-            return row
-        return replace(
-            row,
-            tenant=self.tenant,
-            session_key=self.session_key(row.upstream, row.session or ""),
-            session=self._name(row.session),
-            root_session=self._name(row.root_session),
-            turn_group=self._name(row.turn_group),
-            prompt_cache_key=self._name(row.prompt_cache_key),
-            chain=self._name(row.chain) if row.source in _NAMED_CHAINS else row.chain,
-        )
+        """Give the row its tenant and session key; one that has a tenant stays as it is."""
+        if row.tenant == UNPLACED:
+            row.tenant = self.tenant
+            row.session_key = self.session_key(row.upstream, row.session or "")
+            for name in CLIENT_NAMES:
+                setattr(row, name, self._name(getattr(row, name)))
+            if row.source in _NAMED_CHAINS:
+                row.chain = self._name(row.chain)
+        return row
 
     def session_key(self, upstream: str, session: str) -> str:
         """``session`` is the name as the log has it, of whatever length."""

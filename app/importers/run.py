@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -32,18 +32,25 @@ from app.importers.importer import (
 )
 from app.importers.lines import Line, split
 from app.importers.unchanged import Unchanged
-from app.ledger import imports, merging
+from app.judging import verdicts_on
+from app.ledger import imports, merging, taking
 from app.ledger.imports import Counts
 from app.ledger.rows import TurnRow, to_ms
+from app.pricing import price_of
 
 BATCH = 1_000
-"""Rows of one transaction."""
+"""Rows of one transaction: of one file or of several, whole ones as far as can be."""
+_FILES = 100
+"""Files that are read until it is noted that they were, if they bring few rows."""
 FUTURE = "lies in the future"
 _TOLERATED = 24 * 3_600_000
 """Milliseconds that another machine's clock may be ahead."""
 _EXAMPLES = 3
 """Lines that are named for each reason."""
 _TENANTS = 1_000
+
+CONCLUDING: taking.Concluding | None = taking.Concluding(price_of, verdicts_on)
+"""Of rows of other tools' logs, before they are taken."""
 
 Progress = Callable[[int, int], None]
 """Bytes read, and bytes there are."""
@@ -242,8 +249,15 @@ class Taking:
         self._progress = progress
         self._watch = watch
         self._unchanged = unchanged
-        self._before = Counts()
-        self._before.add(before or Counts())
+        self._counts = Counts()
+        """What has become of all records so far."""
+        self._counts.add(before or Counts())
+        self._waiting: list[tuple[FileReport, list[TurnRow]]] = []
+        """Rows that were read and are not taken yet, file by file."""
+        self._rows = 0
+        """How many these are."""
+        self._ended: list[FileReport] = []
+        """Files that were read meanwhile, to the end."""
         own = {path for path, name in report.formats.items() if name == CODEX.name}
         self._parents = Rollouts(own.union(others), watch)
         self._tenants: dict[str, bool] = {}
@@ -252,21 +266,53 @@ class Taking:
     def take(self, readable: Sequence[Readable]) -> None:
         done, total = 0, sum(file.size for file in readable)
         self._progress(0, total)
-        for told, importer, path, size in readable:
+        for file in readable:
             try:
-                with opening.opened(path, self._watch) as opened:
-                    items = _items(importer, opened, path, self._asking(told), self._watch)
-                    for rows in _batches(items, told, self._latest):
-                        self._put(told, rows)
-                        self._progress(min(done + opened.position(), total), total)
+                for position in self._read(file):
+                    self._progress(min(done + position, total), total)
             except (NotReadable, OSError) as error:
-                told.failure = _sentence(error)
-            if self._unchanged is not None and told.settled:
-                self._unchanged.read(path)
-            self._before.add(told.counts)
-            done += size
+                file.told.failure = _sentence(error)
+            self._ended.append(file.told)
+            if self._rows >= max(1, BATCH // 2) or len(self._ended) >= _FILES:
+                self._flush()
+            done += file.size
+            self._progress(min(done, total), total)
+        self._flush()
         self._progress(total, total)
         self._report.strangers = self._strangers()
+
+    def _read(self, file: Readable) -> Iterator[int]:
+        """Yields how far it is, each time that rows were taken."""
+        told, importer, path, _ = file
+        rows: list[TurnRow] = []
+        self._waiting.append((told, rows))
+        with opening.opened(path, self._watch) as opened:
+            for item in _items(importer, opened, path, self._asking(told), self._watch):
+                if isinstance(item, TurnRow):
+                    rows.append(item)
+                    self._rows += 1
+                    if self._rows >= BATCH:
+                        self._flush()
+                        rows = []
+                        self._waiting.append((told, rows))
+                        yield opened.position()
+                elif isinstance(item, Skipped):
+                    told.skip(item)
+                    self._counts.skipped[item.why] += 1
+                else:
+                    assert isinstance(item, Remark)
+                    told.remarks.append(item.text)
+
+    def _flush(self) -> None:
+        """Take the rows that wait; the files that have ended by now need not be read again."""
+        latest = to_ms(self._clock.now()) + _TOLERATED
+        good = [(told, self._of_now(rows, told, latest)) for told, rows in self._waiting if rows]
+        self._waiting, self._rows = [], 0
+        for logged, some in groupby(good, _logged):
+            self._put(list(some), logged=logged)
+        if self._unchanged is not None:
+            self._unchanged.read([told.path for told in self._ended if told.settled and told.path])
+        self._ended = []
 
     def _asking(self, told: FileReport) -> Parents:
         def history(session: str) -> Sequence[Vector] | None:
@@ -277,27 +323,31 @@ class Taking:
 
         return history
 
-    def _latest(self) -> int:
-        return to_ms(self._clock.now()) + _TOLERATED
+    def _of_now(self, rows: list[TurnRow], told: FileReport, latest: int) -> list[TurnRow]:
+        """Without rows from a time that has not come: stretches would be summed up too early."""
+        good = [row for row in rows if max(row.started_at, row.recorded_at) <= latest]
+        if len(good) < len(rows):
+            for counts in (told.counts, self._counts):
+                counts.skipped[FUTURE] += len(rows) - len(good)
+        return good
 
-    def _put(self, told: FileReport, rows: list[TurnRow]) -> None:
+    def _put(self, files: Sequence[tuple[FileReport, list[TurnRow]]], *, logged: bool) -> None:
         assert self._report.import_id is not None
-        logged = any(row.tenant == UNPLACED for row in rows)
-        rows = [self._identity.place(row) for row in rows]
+        placed = [[self._identity.place(row) for row in rows] for _, rows in files]
         known = self._tenants.keys() | {self._identity.tenant}
-        self._meet({row.tenant for row in rows} - known)
-        so_far = Counts()
-        so_far.add(self._before)
-        so_far.add(told.counts)
-        counts = imports.take(
+        self._meet({row.tenant for rows in placed for row in rows} - known)
+        counts = taking.take(
             self._engine,
             self._report.import_id,
-            rows,
-            so_far,
+            placed,
+            self._counts,
             again=self._again,
             logged=logged,
+            concluding=CONCLUDING,
         )
-        told.counts.add(counts)
+        for (told, _), one in zip(files, counts, strict=True):
+            told.counts.add(one)
+            self._counts.add(one)
 
     def _meet(self, tenants: set[str]) -> None:
         if tenants and len(self._tenants) < _TENANTS:
@@ -334,35 +384,9 @@ def _beside(folder: Path, watch: opening.Watch | None) -> Beside:
     return lines
 
 
-def _batches(
-    items: Iterator[Item], told: FileReport, latest: Callable[[], int]
-) -> Iterator[list[TurnRow]]:
-    rows: list[TurnRow] = []
-    try:
-        for item in items:
-            if isinstance(item, TurnRow):
-                rows.append(item)
-                if len(rows) >= BATCH:
-                    yield _of_now(rows, told, latest())
-                    rows = []
-            elif isinstance(item, Skipped):
-                told.skip(item)
-            else:
-                assert isinstance(item, Remark)
-                told.remarks.append(item.text)
-    except opening.Damaged:
-        # What came before the damage is as good as ever.
-        yield _of_now(rows, told, latest())
-        raise
-    yield _of_now(rows, told, latest())
-
-
-def _of_now(rows: list[TurnRow], told: FileReport, latest: int) -> list[TurnRow]:
-    """Without rows from a time that has not come: stretches would be summed up too early."""
-    good = [row for row in rows if max(row.started_at, row.recorded_at) <= latest]
-    if len(good) < len(rows):
-        told.counts.skipped += Counter({FUTURE: len(rows) - len(good)})
-    return good
+def _logged(file: tuple[FileReport, list[TurnRow]]) -> bool:
+    """Whether its rows are of another tool's log."""
+    return any(row.tenant == UNPLACED for row in file[1])
 
 
 def _sentence(error: Exception) -> str:

@@ -8,7 +8,7 @@ the file is read again. What is remembered is in the ledger (``app.ledger.import
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -58,10 +58,11 @@ class Unchanged:
         marked = {path for path, (place, mark) in self._marks.items() if known.get(place) == mark}
         return {file.path for file in files} - marked
 
-    def read(self, path: Path) -> None:
-        """One of these was read to its end, and nothing in it waits for something else."""
-        if path in self._marks:
-            import_files.remember(self._engine, *self._marks[path])
+    def read(self, paths: Iterable[Path]) -> None:
+        """These were read to their ends, and nothing in them waits for something else."""
+        marks = [self._marks[path] for path in paths if path in self._marks]
+        if marks:
+            import_files.remember(self._engine, marks)
 
     def _place(self, path: Path) -> bytes:
         where = str(path.resolve()).encode("utf-8", "surrogateescape")

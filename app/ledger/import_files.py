@@ -14,11 +14,11 @@ import secrets
 from collections.abc import Sequence
 
 from sqlalchemy import Connection, Engine, select
-from sqlalchemy.dialects import postgresql, sqlite
 
 from app.ledger.database import WRITES
 from app.ledger.models import import_files, ledger_facts
 from app.ledger.rollups import state
+from app.ledger.rollups.among import text
 
 _AGE = "import_files_age"
 _AT_ONCE = 1_000
@@ -48,13 +48,12 @@ def seen(engine: Engine, places: Sequence[bytes]) -> dict[bytes, bytes]:
     return found
 
 
-def remember(engine: Engine, place: bytes, mark: bytes) -> None:
-    """A file was read to its end, as it was found when ``mark`` was made."""
-    insert = postgresql.insert if engine.dialect.name == "postgresql" else sqlite.insert
-    statement = insert(import_files).values(place=place, seen=mark)
+def remember(engine: Engine, marks: Sequence[tuple[bytes, bytes]]) -> None:
+    """Files were read to their ends: each one's place, and how it was found when it was looked
+    at."""
+    statement = (
+        "INSERT INTO import_files (place, seen) VALUES (?, ?) "
+        "ON CONFLICT (place) DO UPDATE SET seen = excluded.seen"
+    )
     with engine.execution_options(**WRITES).begin() as connection:
-        connection.execute(
-            statement.on_conflict_do_update(
-                index_elements=["place"], set_={"seen": statement.excluded.seen}
-            )
-        )
+        connection.exec_driver_sql(text(connection, statement), sorted(marks))

@@ -18,8 +18,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -28,13 +28,10 @@ from sqlalchemy import Connection, Engine, Update, delete, func, select, update
 from app.errors import AppError
 from app.ledger import import_files, merging, store
 from app.ledger.database import WRITES
-from app.ledger.joining import joined
 from app.ledger.models import import_keys, imports, merged_records, turns
-from app.ledger.rollups import state as states
 from app.ledger.rollups import tables as rollups
 from app.ledger.rollups.among import text
 from app.ledger.rollups.contribution import ANY
-from app.ledger.rows import TurnRow
 
 RUNNING, DONE, INTERRUPTED = "running", "done", "interrupted"
 UNDOING, UNDONE = "undoing", "undone"
@@ -113,40 +110,14 @@ def begin(engine: Engine, import_id: str, now: int, names: Sequence[str]) -> Non
         connection.execute(imports.insert().values(values))
 
 
-def take(
-    engine: Engine,
-    import_id: str,
-    rows: Sequence[TurnRow],
-    so_far: Counts,
-    *,
-    again: bool = False,
-    logged: bool = False,
-) -> Counts:
-    """Take those rows that are not known, as rows of the import; returns the counts of these.
-
-    ``so_far`` are the counts of the import without them; ``again`` takes what was purged, too.
-    ``logged`` are rows of another tool's log, which may have been written on since: a known row
-    learns what this reading of its record tells beside. An undo does not take that back.
-    """
-    with engine.execution_options(**WRITES).begin() as connection:
-        counts, wanted, known = _sifted(connection, rows, again=again, logged=logged)
-        if wanted:
-            # In one order: two imports of the same rows must not wait for each other in a circle.
-            taken = set(_put_keys(connection, sorted(wanted), import_id))
-            mine = [
-                replace(row, import_id=import_id) for key, row in wanted.items() if key in taken
-            ]
-            counts.new = len(store.insert_rows(connection, mine))
-            counts.known += len(wanted) - counts.new
-            merging.mark(connection, {row.session for row in mine})
-        whole = Counts(so_far.new, so_far.known, so_far.skipped.copy())
-        whole.add(counts)
-        if not connection.execute(_going_on(import_id).values(_columns(whole))).rowcount:
-            raise AppError("undone", f"The import {import_id} was undone meanwhile: it ends here.")
-    if logged:
-        # On their own: whoever changes sums twice in one transaction may wait in a circle.
-        merging.learn(engine, known)
-    return counts
+def note(connection: Connection, import_id: str, counts: Iterable[Counts]) -> None:
+    """Keep what has become of the records of an import so far. Raises ``AppError`` where it was
+    undone meanwhile."""
+    whole = Counts()
+    for one in counts:
+        whole.add(one)
+    if not connection.execute(_going_on(import_id).values(_columns(whole))).rowcount:
+        raise AppError("undone", f"The import {import_id} was undone meanwhile: it ends here.")
 
 
 def finish(
@@ -289,61 +260,22 @@ def key_of(turn_id: str) -> bytes:
     return blake2b(turn_id.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
 
-def _sifted(
-    connection: Connection, rows: Sequence[TurnRow], *, again: bool, logged: bool
-) -> tuple[Counts, dict[bytes, TurnRow], dict[str, TurnRow]]:
-    """What is passed over, what is left to take by its key, and what is there by its id.
-
-    Of equal ids the first counts, with what the others tell beside where these are ``logged``.
-    """
-    counts = Counts()
-    by_key: dict[bytes, TurnRow] = {}
-    for row in rows:
-        key = key_of(row.turn_id)
-        before = by_key.get(key)
-        if before is None:
-            by_key[key] = row
-        elif logged:
-            by_key[key] = joined(before, row)
-    counts.known = len(rows) - len(by_key)
-    # Rows before their keys: of one that is purged meanwhile, either is found.
-    there = _there(connection, by_key.values())
-    query = select(k.key, k.import_id).where(k.key.in_(list(by_key)))
-    taken = {bytes(key): import_id for key, import_id in connection.execute(query)}
-    # Another import may have taken them between the two looks: a row comes with its key.
-    there |= _there(
-        connection,
-        [row for key, row in by_key.items() if row.turn_id not in there and taken.get(key)],
-    )
-    since = states.read(connection).rows_from
-    wanted: dict[bytes, TurnRow] = {}
-    known: dict[str, TurnRow] = {}
-    for key, row in by_key.items():
-        if row.turn_id in there:
-            counts.known += 1
-            known[row.turn_id] = row
-        elif key in taken and taken[key] is not None:
-            counts.skipped[DELETED] += 1
-        elif key in taken and not again:
-            counts.skipped[PURGED] += 1
-        elif since is not None and row.started_at < since:
-            counts.skipped[TOO_OLD] += 1
-        else:
-            wanted[key] = row
-    return counts, wanted, known
+def keys_among(connection: Connection, keys: Collection[bytes]) -> dict[bytes, str | None]:
+    """Those of these keys that are there, and which import has each."""
+    if not keys:
+        return {}
+    marks = ", ".join("?" * len(keys))
+    query = f"SELECT key, import_id FROM import_keys WHERE key IN ({marks})"  # noqa: S608
+    found = connection.exec_driver_sql(text(connection, query), tuple(keys))
+    return {bytes(key): import_id for key, import_id in found}
 
 
-def _there(connection: Connection, rows: Collection[TurnRow]) -> set[str]:
-    if not rows:
-        return set()
-    ids = [row.turn_id for row in rows]
-    found = set(connection.execute(select(c.turn_id).where(c.turn_id.in_(ids))).scalars())
-    return found | merging.ids_among(connection, ids)
-
-
-def _put_keys(connection: Connection, keys: Sequence[bytes], import_id: str) -> list[bytes]:
-    """Those of the keys that nobody has; a purged row's belongs to whoever takes it again."""
-    return _upsert_keys(connection, keys, import_id, "WHERE import_keys.import_id IS NULL")
+def put_keys(connection: Connection, keys: Iterable[bytes], import_id: str) -> set[bytes]:
+    """Give keys to an import, and tell which: those that nobody has; a purged row's belongs to
+    whoever takes it again."""
+    # In one order: two imports of the same rows must not wait for each other in a circle.
+    where = "WHERE import_keys.import_id IS NULL"
+    return set(_upsert_keys(connection, sorted(keys), import_id, where))
 
 
 def _upsert_keys(

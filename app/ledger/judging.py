@@ -75,6 +75,8 @@ class _Known:
     fold: Fold
     seen: int = 0
     """Its rows so far."""
+    newest: int = 0
+    """The greatest of their ids: rows that came in the place of others have greater ones."""
     last: tuple[Any, ...] | None = None
     """The order of the last of them."""
 
@@ -178,6 +180,7 @@ class Judging:
             at += len(some)
             if at == len(work.ids):
                 work.known.seen += at
+                work.known.newest = max(work.known.newest, max(work.ids, default=0))
                 work.known.last = work.last or work.known.last
                 self._remember(session, work.known)
             yield len(some)
@@ -234,8 +237,9 @@ def _more(connection: Connection, session: str, known: _Known) -> list[Any] | No
     recent = select(c.id, c.kind, *ORDER).where(mine, c.started_at >= known.last[0] - LATE_MS)
     rows = connection.execute(recent.order_by(*ORDER)).all()
     new = [row for row in rows if tuple(row[2:]) > known.last]
-    count = connection.execute(select(func.count()).where(mine)).scalar_one()
-    if count != known.seen + len(new):
+    old = func.count().filter(c.id <= known.newest)
+    count, still = connection.execute(select(func.count(), old).where(mine)).one()
+    if (count, still) != (known.seen + len(new), known.seen):
         return None
     waiting = connection.execute(select(c.id).where(mine, text(UNJUDGED))).scalars()
     return new if set(waiting) <= {row.id for row in new} else None

@@ -5,7 +5,7 @@ import pytest
 from sqlalchemy import Engine, select
 
 from app import merging as beside
-from app.ledger import imports
+from app.ledger import imports, taking
 from app.ledger.imports import Counts
 from app.ledger.models import turns
 from app.ledger.writer import LedgerWriter
@@ -23,7 +23,7 @@ def often(monkeypatch):
 
 def bring(engine: Engine) -> None:
     imports.begin(engine, "i", START_MS, [])
-    imports.take(engine, "i", [make_row(turn_id="l", source="import:codex")], Counts())
+    taking.take(engine, "i", [[make_row(turn_id="l", source="import:codex")]], Counts())
 
 
 def ids(engine: Engine) -> list[str]:

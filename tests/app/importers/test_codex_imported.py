@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.importers import run as runs
-from tests.support.importing import ALL, IDENTITY, imported, stored
+from app.judging import judge_all
+from tests.support.clock import ManualClock
+from tests.support.importing import ALL, IDENTITY, NOW, imported, stored
 from tests.support.rollouts import THREAD, Rollout, thread, usage
 from tests.support.rollups import found_whole
 from tests.support.rows import make_row
@@ -65,8 +67,14 @@ def folder() -> dict[str, bytes]:
 
 
 def ledger(engine):
+    """Judged and priced, as it is after each import."""
+    judge_all(engine, ManualClock(now=NOW))
     rows = [replace(row, import_id=None) for row in stored(engine)]
     return sorted(rows, key=lambda row: row.turn_id), found_whole(engine, ALL)
+
+
+def generated(row) -> bool:
+    return row.kind == "generation"
 
 
 @settings(max_examples=3)
@@ -77,8 +85,12 @@ def test_in_any_order_interrupted_anywhere_and_twice_it_is_the_same_ledger(
     base = tmp_path_factory.mktemp("codex")
     files = {place: (put(base / place, content), content) for place, content in folder().items()}
     expected_in = holding([])
-    counts = imported(expected_in, base).counts
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(runs, "CONCLUDING", None)  # nothing before its time
+        counts = imported(expected_in, base).counts
+        assert {None} == {(row.cache_verdict or row.price_note) for row in stored(expected_in)}
     expected = ledger(expected_in)
+    assert all(row.price_note and row.cache_verdict for row in expected[0] if generated(row))
     assert (10, True) == (counts.new, counts.known > 0)
     assert {"compaction": 3, "generation": 7} == Counter(row.kind for row in expected[0])
     assert {50.0, 51.0, 52.0, None} == {row.ttft_ms for row in expected[0]}

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 from app.errors import AppError
 from app.importers import run as runs
 from app.importers.run import FUTURE
-from app.ledger import imports
+from app.ledger import imports, taking
 from app.ledger.database import prepare
 from app.ledger.imports import Undone
 from app.ledger.rollups.rebuild import rebuild
@@ -269,13 +269,13 @@ def test_only_rows_of_one_batch_are_in_memory(engine: Engine, tmp_path: Path, mo
     monkeypatch.setattr(runs, "BATCH", 10)
     (tmp_path / "x").write_bytes(as_csv([make_row() for _ in range(95)]))
     sizes = []
-    take = imports.take
+    take = taking.take
 
-    def seen(engine, import_id, rows, *rest, **options):
-        sizes.append(len(rows))
-        return take(engine, import_id, rows, *rest, **options)
+    def seen(engine, import_id, files, *rest, **options):
+        sizes.append(sum(map(len, files)))
+        return take(engine, import_id, files, *rest, **options)
 
-    monkeypatch.setattr(imports, "take", seen)
+    monkeypatch.setattr(taking, "take", seen)
     imported(engine, tmp_path / "x")
     assert [10] * 9 + [5] == sizes
 

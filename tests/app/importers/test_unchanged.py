@@ -41,7 +41,7 @@ def file(engine: Engine, tmp_path: Path) -> File:
     put(file.path, b"a" * 5_000 + b"b" * 5_000)
     unchanged = Unchanged(engine, IDENTITY)
     assert {file.path} == unchanged.new([file])
-    unchanged.read(file.path)
+    unchanged.read([file.path])
     return file
 
 
@@ -78,7 +78,7 @@ def test_what_changes_after_the_look_is_new(engine, file):
     unchanged = Unchanged(engine, IDENTITY)
     unchanged.new([file])
     put(file.path, b"ab")
-    unchanged.read(file.path)
+    unchanged.read([file.path])
     assert {file.path} == Unchanged(engine, IDENTITY).new([file])
 
 
@@ -88,7 +88,7 @@ def test_a_file_is_new_when_one_beside_it_that_is_read_too_has_changed(engine, f
         put(beside, data)
         unchanged = Unchanged(engine, IDENTITY)
         assert {file.path} == unchanged.new([file])
-        unchanged.read(file.path)
+        unchanged.read([file.path])
     assert set() == Unchanged(engine, IDENTITY).new([file])
     beside.unlink()
     assert {file.path} == Unchanged(engine, IDENTITY).new([file])
@@ -115,7 +115,7 @@ def test_a_file_is_new_after_something_was_given_back_also_to_who_looked_before(
     early.new([file])
     with engine.execution_options(**WRITES).begin() as connection:
         import_files.forget(connection)
-    early.read(file.path)
+    early.read([file.path])
     assert {file.path} == Unchanged(engine, IDENTITY).new([file])
 
 

@@ -15,7 +15,8 @@ from app.errors import AppError
 from app.importers import run as runs
 from app.importers.unchanged import Unchanged
 from app.importers.watch import EVERY, Around, Watch
-from app.ledger import imports
+from app.judging import judge_all
+from app.ledger import imports, taking
 from app.ledger.models import import_keys
 from tests.support.clock import ManualClock
 from tests.support.growing import folder
@@ -32,6 +33,7 @@ def engine(holding) -> Engine:
 
 
 def ledger(engine):
+    judge_all(engine, ManualClock(now=NOW))
     rows = [replace(row, import_id=None) for row in stored(engine)]
     with engine.connect() as connection:
         keys = set(connection.execute(select(import_keys.c.key)).scalars())
@@ -245,15 +247,15 @@ def test_a_database_that_is_away_is_told_once_and_nothing_is_lost(
 ):
     path = tmp_path / "a.jsonl"
     path.write_bytes(log(1_000))
-    take = imports.take
+    take = taking.take
 
     def away(*_: object, **__: object) -> None:
         raise OperationalError("", {}, Exception())
 
     def back() -> None:
-        monkeypatch.setattr(imports, "take", take)
+        monkeypatch.setattr(taking, "take", take)
 
-    monkeypatch.setattr(imports, "take", away)
+    monkeypatch.setattr(taking, "take", away)
     seen = Watching(engine, path, steps=[lambda: None, back])
     report = seen.watch.run()
     assert ["The ledger cannot be used (Exception). Trying again.",

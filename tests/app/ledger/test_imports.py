@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 
 from app.errors import AppError
-from app.ledger import imports, purging, store
+from app.ledger import imports, purging, store, taking
 from app.ledger.database import WRITES
 from app.ledger.imports import DELETED, PURGED, TOO_OLD, Counts, Undone
 from app.ledger.models import turns
@@ -29,7 +29,7 @@ NOW = START_MS + DAY
 def take(engine: Engine, import_id: str, rows, *, so_far=None, again=False) -> Counts:
     if not any(known.id == import_id for known in imports.listed(engine)):
         imports.begin(engine, import_id, NOW, ["a.csv"])
-    return imports.take(engine, import_id, rows, so_far or Counts(), again=again)
+    return taking.take(engine, import_id, [rows], so_far or Counts(), again=again)[0]
 
 
 def purge(engine: Engine, row) -> None:

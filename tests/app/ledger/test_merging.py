@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, select
 
 from app.importers.identity import Identity
-from app.ledger import imports, merging, purging
+from app.ledger import imports, merging, purging, taking
 from app.ledger.database import WRITES
 from app.ledger.imports import Counts, Undone
 from app.ledger.models import merged_records, unmerged_sessions
@@ -56,7 +56,7 @@ def write(engine: Engine, *rows: TurnRow) -> None:
 def bring(engine: Engine, import_id: str, *rows: TurnRow) -> Counts:
     if not any(known.id == import_id for known in imports.listed(engine)):
         imports.begin(engine, import_id, START_MS + DAY, [])
-    counts = imports.take(engine, import_id, rows, Counts(), logged=True)
+    (counts,) = taking.take(engine, import_id, [rows], Counts(), logged=True)
     merging.merge_waiting(engine)
     return counts
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from sqlalchemy import Connection, Engine, text
 
-from app.ledger import imports, merging
+from app.ledger import imports, merging, taking
 from app.ledger.imports import Counts
 from app.ledger.writer import write_rows
 from tests.support.importing import stored
@@ -43,7 +43,7 @@ def test_whoever_comes_first_each_call_has_one_row_and_is_counted_once(engine: E
         imports.begin(engine, "i", START_MS, [])
         for first in reversed(range(0, CALLS, 5)):
             rows = [both("import:codex", number) for number in range(first, first + 5)]
-            imports.take(engine, "i", rows, Counts())
+            taking.take(engine, "i", [rows], Counts())
             merging.merge_waiting(engine)
 
     def run(work) -> None:
@@ -74,14 +74,14 @@ def test_whoever_comes_first_each_call_has_one_row_and_is_counted_once(engine: E
 def test_an_import_that_learns_and_a_merge_do_not_wait_for_each_other(engine: Engine):
     imports.begin(engine, "i", START_MS, [])
     log = both("import:codex", 1)
-    imports.take(engine, "i", [log], Counts())
+    taking.take(engine, "i", [[log]], Counts())
     write_rows(engine, [both("gateway", 1)])
     failures: list[BaseException] = []
 
     def learn() -> None:
         try:
             more = [replace(log, ttft_ms=9e6), both("import:codex", 5)]
-            imports.take(engine, "i", more, Counts(), logged=True)
+            taking.take(engine, "i", [more], Counts(), logged=True)
         except BaseException as error:
             failures.append(error)
 

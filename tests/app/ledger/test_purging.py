@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, event, select
 
 from app.errors import LedgerError
-from app.ledger import imports, purging, store
+from app.ledger import imports, purging, store, taking
 from app.ledger.database import open_engine, prepare
 from app.ledger.imports import PURGED, Counts
 from app.ledger.purging import Found, Target, look, purge, scrub
@@ -101,7 +101,7 @@ def test_no_import_brings_it_back_by_accident(engine: Engine):
     write_rows(engine, [row])
     purge(engine, Target(session="s"))
     imports.begin(engine, "i", START_MS, ["s.csv"])
-    assert Counts(skipped={PURGED: 1}) == imports.take(engine, "i", [row], Counts())
+    assert [Counts(skipped={PURGED: 1})] == taking.take(engine, "i", [[row]], Counts())
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
@@ -118,7 +118,7 @@ def test_no_import_that_runs_meanwhile_brings_it_back(engine: Engine):
             purge(other, Target(session="s"))
 
     event.listen(engine, "after_cursor_execute", purge_behind_the_first_read)
-    counts = imports.take(engine, "i", [row], Counts())
+    (counts,) = taking.take(engine, "i", [[row]], Counts())
     event.remove(engine, "after_cursor_execute", purge_behind_the_first_read)
     other.dispose()
     assert (0, []) == (counts.new, stored(engine))
