@@ -42,7 +42,7 @@ def concluded(engine: Engine) -> dict[str, tuple[bool, bool]]:
             for row in stored(engine)}  # fmt: skip
 
 
-@settings(max_examples=20)
+@settings(max_examples=12)
 @given(data=st.data())
 def test_in_whatever_pieces_rows_come_their_verdicts_are_those_of_judging_all_at_once(
     holding, data
