@@ -91,6 +91,24 @@ export function showLive(state, seconds) {
   if (before === "live" && state !== "live" && state !== "connecting") announce(`Live updates: ${WORDS[state]}.`);
 }
 
+/**
+ * All of this for a page of the ledger: its bar, its zone, its live updates and its button to look again.
+ * @param {import("./toolbar.js").Toolbar} toolbar
+ * @param {import("./live.js").Live} live
+ * @param {() => void} again fetches the view that is shown
+ * @param {() => void} anew draws it from nothing, in another zone
+ */
+export function wireView(toolbar, live, again, anew) {
+  wireBar(again);
+  wireZone(() => {
+    toolbar.rezone();
+    anew();
+  });
+  wireLive(live);
+  wireUpdated();
+  for (const button of all("[data-refresh]")) button.addEventListener("click", again);
+}
+
 let updated = 0;
 
 /** Start the clock of "updated 12 s ago". */

@@ -5,7 +5,7 @@ import { ApiError, get, isAbort, refused } from "../lib/api.js";
 import { barChart, bars, barTable } from "../lib/bars.js";
 import { drawClients, drawExamples, drawOnset, drawSessions, drawWhat } from "../lib/break-parts.js";
 import { breakRows, wireRefusal } from "../lib/break-words.js";
-import { all, byId, typing } from "../lib/dom.js";
+import { byId } from "../lib/dom.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer, regrouped } from "../lib/format.js";
 import { selecting } from "../lib/keyed.js";
@@ -13,6 +13,7 @@ import { coalesced, Live } from "../lib/live.js";
 import { serverSays, wireAges } from "../lib/server-time.js";
 import * as shell from "../lib/shell.js";
 import { Toolbar } from "../lib/toolbar.js";
+import { walkByKeys } from "../lib/walk.js";
 
 const PAGE = 10;
 const group = document.body.dataset.group ?? "";
@@ -131,33 +132,13 @@ const live = new Live({
   state: shell.showLive,
 });
 
-/** @param {1 | -1} step */
-function move(step) {
-  const links = all(".row-link", byId("examples"));
-  const at = links.findIndex((link) => link.closest("li") === document.activeElement?.closest("li"));
-  const next = links[at < 0 ? 0 : at + step];
-  next?.focus();
-  next?.scrollIntoView({ block: "nearest" });
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || typing()) return;
-  const act = { j: () => move(1), k: () => move(-1), r: () => void load() }[event.key];
-  if (!act) return;
-  event.preventDefault();
-  act();
-});
+walkByKeys(byId("examples"), "li", () => void load());
 
 byId("more").addEventListener("click", () => void more());
-shell.wireBar(() => void load());
-shell.wireZone(() => {
-  toolbar.rezone();
+shell.wireView(toolbar, live, () => void load(), () => {
   shown = null;
   void load();
 });
-shell.wireLive(live);
-shell.wireUpdated();
 wireAges();
 wireRefusal();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load());
 void load();

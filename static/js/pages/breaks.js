@@ -7,7 +7,7 @@ import { costLine, drawCosts } from "../lib/breaks-costs.js";
 import { drawList } from "../lib/breaks-list.js";
 import { drawDrift, drawResets } from "../lib/breaks-resets.js";
 import { drawWitnesses } from "../lib/breaks-witnesses.js";
-import { all, byId, fill, h, typing } from "../lib/dom.js";
+import { all, byId, fill, h } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
@@ -16,6 +16,7 @@ import { coalesced, Live } from "../lib/live.js";
 import { serverSays, wireAges } from "../lib/server-time.js";
 import * as shell from "../lib/shell.js";
 import { Toolbar } from "../lib/toolbar.js";
+import { walkByKeys } from "../lib/walk.js";
 
 const COSTS_PAUSE = 15_000; // they read every row of the view
 const main = byId("main");
@@ -159,22 +160,7 @@ function choose(chosen) {
 for (const input of /** @type {HTMLInputElement[]} */ (all("#states input"))) input.addEventListener("change", () => choose({ state: input.value }));
 sort.addEventListener("change", () => choose({ sort: sort.value }));
 
-/** @param {1 | -1} step */
-function move(step) {
-  const links = all(".row-link", list);
-  const at = links.findIndex((link) => link.closest("tr") === document.activeElement?.closest("tr"));
-  const next = links[at < 0 ? 0 : at + step];
-  next?.focus();
-  next?.scrollIntoView({ block: "nearest" });
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || typing()) return;
-  const act = { j: () => move(1), k: () => move(-1), r: () => void load() }[event.key];
-  if (!act) return;
-  event.preventDefault();
-  act();
-});
+walkByKeys(list, "tr", () => void load());
 
 // new rows wait for what is being fetched; only another view makes it stale
 const refresh = coalesced(async () => {
@@ -189,15 +175,10 @@ const live = new Live({
   state: shell.showLive,
 });
 
-shell.wireBar(() => void load());
-shell.wireZone(() => {
-  toolbar.rezone();
+shell.wireView(toolbar, live, () => void load(), () => {
   shown = null;
   void load();
 });
-shell.wireLive(live);
-shell.wireUpdated();
 wireAges();
 wireRefusal();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load());
 void load();

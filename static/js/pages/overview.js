@@ -221,15 +221,10 @@ const live = new Live({
   state: shell.showLive,
 });
 
-shell.wireBar(() => void load());
-shell.wireZone(() => {
-  toolbar.rezone();
+shell.wireView(toolbar, live, () => void load(), () => {
   shown = null;
   void load();
 });
-shell.wireLive(live);
-shell.wireUpdated();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load());
 // a relative range moves on even when nothing is written
 setInterval(() => !live.paused && toolbar.view.from.startsWith("now") && refresh(), 60_000);
 void load();

@@ -308,13 +308,8 @@ byId("show-new").addEventListener("click", () => {
 byId("load-more").addEventListener("click", () => void extend());
 new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { rootMargin: "600px" }).observe(byId("more"));
 
-shell.wireBar(() => void load(true));
-shell.wireZone(() => {
-  toolbar.rezone();
+shell.wireView(toolbar, live, () => void load(true), () => {
   shown = null;
   void load();
 });
-shell.wireLive(live);
-shell.wireUpdated();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load(true));
 void load();

@@ -284,13 +284,8 @@ legend(byId("legend"),
   sign("chain", "│", "a chain begins"), sign("connection", "▂", "another connection"), sign("gap", "⁚", "pause after which the cache may be gone"), sign("gap", "⁞", "after which it is gone"),
   sign("reset", "↺", "epoch reset"), sign("alert", "▼", "alert fired"), sign("alert-end", "▼", "alert ended"));
 showZoom();
-shell.wireBar(() => void load());
-shell.wireZone(() => {
-  toolbar.rezone();
+shell.wireView(toolbar, live, () => void fetchAll(shown ?? ""), () => {
   shown = null;
   void load();
 });
-shell.wireLive(live);
-shell.wireUpdated();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void fetchAll(shown ?? ""));
 void load();

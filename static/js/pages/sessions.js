@@ -190,12 +190,5 @@ byId("load-more").addEventListener("click", () => void extend());
 new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { rootMargin: "400px" }).observe(byId("more"));
 
 legend(byId("legend"));
-shell.wireBar(() => void load());
-shell.wireZone(() => {
-  toolbar.rezone();
-  void load();
-});
-shell.wireLive(live);
-shell.wireUpdated();
-for (const button of all("[data-refresh]")) button.addEventListener("click", () => void load());
+shell.wireView(toolbar, live, () => void load(), () => void load());
 void load();
