@@ -24,7 +24,7 @@ from app.importers.foreign import chain_of, host_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Remark, Skipped
 from app.importers.json_lines import count, decoded, inner, text
 from app.importers.lines import BOM, Line
-from app.importers.own_csv import records as csv_records
+from app.importers.own_csv import named
 from app.importers.own_row import NO_TIME
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Status, Usage, UsageState
@@ -131,18 +131,15 @@ def read(lines: Iterable[Line]) -> Iterator[Item]:
 
 def _of_csv(first: Line, source: Iterator[Line]) -> Iterator[tuple[int, _Spend] | Skipped]:
     names = header(first, _IDENTIFYING)
-    for number, cells in csv_records(source):
-        if isinstance(cells, str):
-            yield Skipped(number, cells)
-        elif len(cells) != len(names):
-            yield Skipped(number, f"has not {len(names)} cells as the first line has")
-        else:
-            told: dict[str, Any] = {
-                name: cell for name, cell in zip(names, cells, strict=True) if name in _COLUMNS
-            }
-            told |= {name: int(told[name]) for name in _FIGURES if _is_figure(told.get(name))}
-            told["metadata"] = Raw(told.get("metadata", "").encode())
-            yield number, msgspec.convert(told, _Spend)
+    for record in named(names, source):
+        if isinstance(record, Skipped):
+            yield record
+            continue
+        number, cells = record
+        told: dict[str, Any] = {name: cells[name] for name in names if name in _COLUMNS}
+        told |= {name: int(told[name]) for name in _FIGURES if _is_figure(told.get(name))}
+        told["metadata"] = Raw(told.get("metadata", "").encode())
+        yield number, msgspec.convert(told, _Spend)
 
 
 def _is_figure(cell: str | None) -> bool:

@@ -15,7 +15,7 @@ from app.importers.foreign import row_of
 from app.importers.importer import Importer, Item, Remark, Skipped
 from app.importers.json_lines import first_records, records
 from app.importers.lines import BOM, Line
-from app.importers.own_csv import records as csv_records
+from app.importers.own_csv import named
 from app.importers.own_jsonl import left_out
 from app.importers.own_row import BadCell, count_of, milliseconds_of, text_of, time_of
 from app.ledger.rows import TurnRow
@@ -106,13 +106,12 @@ def _csv(first: Line, source: Iterator[Line]) -> Iterator[Item]:
     unknown = sorted(set(names) - set(COLUMNS))
     if unknown:
         yield Remark(left_out(unknown))
-    for number, cells in csv_records(source):
-        if isinstance(cells, str):
-            yield Skipped(number, cells)
-        elif len(cells) != len(names):
-            yield Skipped(number, f"has not {len(names)} cells as the first line has")
+    for record in named(names, source):
+        if isinstance(record, Skipped):
+            yield record
         else:
-            given = {name: cell for name, cell in zip(names, cells, strict=True) if cell}
+            number, cells = record
+            given = {name: cell for name, cell in cells.items() if cell}
             yield _row_or_skip(number, given, _OF_CSV)
 
 

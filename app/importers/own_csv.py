@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
@@ -99,6 +99,19 @@ def records(source: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:
                 yield line.number, _TORN
             else:
                 yield line.number, _cells(group)
+
+
+def named(
+    names: Sequence[str], source: Iterator[Line]
+) -> Iterator[tuple[int, dict[str, str]] | Skipped]:
+    """Records whose cells are those of ``names``, by the number of the line where they begin."""
+    for number, cells in records(source):
+        if isinstance(cells, str):
+            yield Skipped(number, cells)
+        elif len(cells) != len(names):
+            yield Skipped(number, f"has not {len(names)} cells as the first line has")
+        else:
+            yield number, dict(zip(names, cells, strict=True))
 
 
 def _group(first: Line, ahead: deque[Line], source: Iterator[Line]) -> list[Line] | None:

@@ -43,9 +43,7 @@ def build(
     hosts: HostPolicy,
     *,
     lifespan: Callable[[FastAPI], AbstractAsyncContextManager[None]] | None = None,
-    ahead: tuple[Middleware, ...] = (),
 ) -> FastAPI:
-    """``ahead`` stands before everything of the dashboard's own, its checks included."""
     app = FastAPI(
         title="Warmline",
         version=VERSION,
@@ -57,7 +55,6 @@ def build(
         # Starlette's own telemetry would name paths and queries to whoever collects it.
         telemetry={"tracing": False, "metrics": False, "logs": False, "auto_configure": False},
         middleware=[
-            *ahead,
             Middleware(SecurityHeaders),
             Middleware(Guard, hosts=hosts, tickets=web.tickets),
             Middleware(faults.Faults),

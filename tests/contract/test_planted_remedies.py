@@ -11,11 +11,11 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from app.analysis.remedies import Policy, Remedies, Remedy, needed, sentence
-from app.analysis.waste import Loss
+from app.analysis.remedies import Policy, Remedy, sentence
 from app.ledger.rows import TurnRow
 from tests.support import planted
 from tests.support.planted import INSTRUCTIONS, MESSAGE, OUT, POLICY, REASONING, ROWS, TOOLS, after
+from tests.support.remedies import added
 
 Body = dict[str, Any]
 Plant = Callable[[Body], None]
@@ -69,15 +69,6 @@ META: list[Plant] = [
 
 async def rows_of(plants: list[Plant]) -> list[TurnRow]:
     return [(await after(plant))[0] for plant in plants]
-
-
-def added(rows: list[TurnRow]) -> Remedies:
-    found = Remedies()
-    for row in rows:
-        needs = needed(row)
-        assert needs is not None
-        found.add(needs, Loss(row.missed_tokens, None, None))
-    return found
 
 
 async def test_freezing_a_key_keeps_as_many_breaks_warm_as_was_said(monkeypatch):

@@ -22,6 +22,7 @@ from app.analysis.remedies import (
 )
 from app.analysis.waste import Loss
 from app.ledger.rows import TurnRow
+from tests.support.remedies import added
 from tests.support.reported import judged
 
 MINUTE = 60_000
@@ -109,15 +110,6 @@ def test_a_cache_that_ran_out_meanwhile_is_not_kept_by_the_request_alone():
     assert need(Policy.ONE_IDENTITY) == needed(row, 29 * MINUTE)
     assert need(Policy.ONE_IDENTITY, proven=False) == needed(row, 31 * MINUTE)
     assert need(Policy.ONE_IDENTITY, Policy.GO_ON_SOONER) == needed(row, 25 * 60 * MINUTE)
-
-
-def added(rows: list[TurnRow]) -> Remedies:
-    found = Remedies()
-    for row in rows:
-        needs = needed(row)
-        assert needs is not None
-        found.add(needs, Loss(row.missed_tokens, None, None))
-    return found
 
 
 def test_only_breaks_that_need_nothing_else_are_kept():
