@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 
 from app.ledger.cells import Cell, Continuity, Cost, TokenTotals
 from app.ledger.database import reading
-from app.ledger.filters import CACHE_CLASSES, Filter
+from app.ledger.filters import CACHE_CLASSES, UNKNOWN, Filter
 from app.ledger.rollups import read, sessions
 from app.ledger.rollups.distribution import Distribution
 from engine.model import Mode, Status
@@ -43,7 +43,7 @@ class Summary:
     tokens: TokenTotals
     cost: Cost
     cache_by_wire: Mapping[str, Mapping[str, int]]
-    """``incremental`` and ``full``, each by cache class; turns of known mode."""
+    """``incremental``, ``full`` and ``unknown`` (most logs name no mode), each by cache class."""
     ttft: Mapping[str | None, Distribution]
     """Times to first token by mode, where there are any."""
     cells: tuple[Cell, ...] = field(compare=False, repr=False)
@@ -121,8 +121,9 @@ def _reasons(cells: Sequence[Cell]) -> tuple[ReasonCount, ...]:
 
 
 def _cache_by_wire(cells: Sequence[Cell]) -> dict[str, dict[str, int]]:
-    table = {wire: dict.fromkeys(CACHE_CLASSES, 0) for wire in ("incremental", "full")}
+    table = {wire: dict.fromkeys(CACHE_CLASSES, 0) for wire in ("incremental", "full", UNKNOWN)}
     for cell in cells:
-        if cell.known:
-            table["incremental" if cell.incremental else "full"][cell.cache] += cell.turns
+        if cell.generation:
+            wire = UNKNOWN if not cell.known else "incremental" if cell.incremental else "full"
+            table[wire][cell.cache] += cell.turns
     return table

@@ -86,12 +86,14 @@ const OUTCOMES = /** @type {const} */ (["hit", "partial", "miss", "unknown"]);
  * @param {(values: Record<string, string[]>) => string} link
  */
 function showTwoByTwo(wires, link) {
-  const modes = /** @type {Record<string, string[]>} */ ({ incremental: ["ws_incremental", "http_incremental"], full: ["ws_full", "http_full"] });
+  const modes = /** @type {Record<string, string[]>} */ ({ incremental: ["ws_incremental", "http_incremental"], full: ["ws_full", "http_full"], unknown: ["unknown"] });
+  const names = /** @type {Record<string, string>} */ ({ incremental: "Continued", full: "Sent in full", unknown: "Not recorded" });
+  const some = wires.find((one) => one.wire === "unknown" && OUTCOMES.some((outcome) => one[outcome]));
   const total = wires.reduce((sum, wire) => sum + OUTCOMES.reduce((part, outcome) => part + wire[outcome], 0), 0);
-  fill(byId("two-by-two"), ...["incremental", "full"].map((name) => {
+  fill(byId("two-by-two"), ...["incremental", "full", ...(some ? ["unknown"] : [])].map((name) => {
     const wire = wires.find((one) => one.wire === name);
     return h("tr", {},
-      h("th", { scope: "row" }, name === "incremental" ? "Continued" : "Sent in full", h("span", { class: "second" }, name)),
+      h("th", { scope: "row" }, names[name], h("span", { class: "second" }, name)),
       ...OUTCOMES.map((outcome) => {
         const turns = wire?.[outcome] ?? 0;
         const share = total ? turns / total : 0;

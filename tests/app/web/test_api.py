@@ -78,7 +78,7 @@ def test_the_summary_is_the_naive_sums_of_the_rows(shared_site, view):
     assert continuation["mismatch_rate"] == (len(mismatched) / len(eligible) if eligible else None)
     assert sum(
         sum(v for k, v in wire.items() if k != "wire") for wire in summary["cache_by_wire"]
-    ) == len(known)
+    ) == len(counted)
 
 
 @settings(max_examples=40, deadline=None)
