@@ -70,7 +70,7 @@ def test_the_view_goes_along_to_the_other_page(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/?from=now-7d&model=gpt-5.6")
     settled(page)
-    page.get_by_role("link", name="Requests").click()
+    page.get_by_role("link", name="Requests", exact=True).click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Requests")
     assert {"from": ["now-7d"], "model": ["gpt-5.6"]} == query(page)
 

@@ -36,7 +36,7 @@ def test_a_page_meets_wcag_aa_in_both_themes(open_page, seeded, axe, path, width
     page.get_by_role("button", name="Filters").click()
     expect(page.get_by_role("group", name="Reason")).to_be_visible()
     assert [] == violations_in_both_themes(page, axe)
-    assert dark(page)
+    becomes_dark(page)
 
 
 def test_an_open_row_meets_wcag_aa_in_both_themes(open_page, seeded, axe):
@@ -104,22 +104,26 @@ def test_without_script_the_page_says_so_and_offers_the_data(open_page, seeded, 
 def test_the_theme_follows_the_system_until_it_is_chosen_and_is_then_remembered(open_page, seeded):
     page, _ = open_page(theme="dark")
     page.goto(seeded.url)
-    assert dark(page)
+    becomes_dark(page)
     page.get_by_role("button", name="Theme: system. Switch to light").click()
-    assert not dark(page)
+    becomes_light(page)
     page.reload()
-    assert not dark(page)
+    becomes_light(page)
     page.get_by_role("button", name="Theme: light. Switch to dark").click()
     page.get_by_role("button", name="Theme: dark. Switch to system").click()
     page.emulate_media(color_scheme="light")
-    page.wait_for_function(f"() => !({DARK})")
+    becomes_light(page)
 
 
 DARK = "Number(getComputedStyle(document.documentElement).backgroundColor.match(/\\d+/)[0]) < 80"
 
 
-def dark(page: Page) -> bool:
-    return page.evaluate(f"() => {DARK}")
+def becomes_dark(page: Page) -> None:
+    page.wait_for_function(f"() => {DARK}")
+
+
+def becomes_light(page: Page) -> None:
+    page.wait_for_function(f"() => !({DARK})")
 
 
 def test_charts_take_the_colours_of_the_theme_in_force(open_page, seeded):

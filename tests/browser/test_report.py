@@ -64,7 +64,7 @@ def opened(page: Page, address: str) -> list[str]:
 def test_the_page_draws_all_its_charts_and_asks_nobody(open_page, address, width, theme):
     page, _ = open_page(width=width, theme=theme)
     assert [] == opened(page, address)
-    assert 7 == page.locator("figure[data-slug]:has(.main-svg)").count()
+    assert 8 == page.locator("figure[data-slug]:has(.main-svg)").count()
     assert width == page.evaluate("document.documentElement.scrollWidth")
     assert [] == page.evaluate(CUT_OFF)
     tick = page.locator("figure[data-slug=modes] .xtick text").first
