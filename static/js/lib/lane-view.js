@@ -203,7 +203,6 @@ export class LaneView {
   }
 
   #draw() {
-    performance.mark("lanes-begin");
     const ratio = devicePixelRatio || 1;
     const [width, height] = [this.#width, TOP + this.#lanes * LANE + FOOT];
     const canvas = this.#canvas;
@@ -226,7 +225,6 @@ export class LaneView {
     this.#drawCells(brush, first, last);
     this.#drawMarks(brush, left, width);
     this.#drawFoot(brush, left, width, height);
-    performance.measure("lanes", "lanes-begin");
   }
 
   /** @param {CanvasRenderingContext2D} brush @param {number} left @param {number} width @param {number} height */
