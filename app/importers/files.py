@@ -19,8 +19,8 @@ class Named:
 def expand(paths: Iterable[Path]) -> list[Named]:
     """The files of these paths, each once, folders in the order of names.
 
-    Hidden files, and links in folders, are passed over. Raises ``AppError`` for a path that is not
-    there.
+    Hidden files, and links in folders, are passed over. A folder that cannot be looked into stands
+    for itself. Raises ``AppError`` for a path that is not there.
     """
     files: dict[Path, Named] = {}
     for path in paths:
@@ -37,8 +37,9 @@ def expand(paths: Iterable[Path]) -> list[Named]:
 def _files(folder: Path) -> Iterator[Path]:
     try:
         inside = sorted(folder.iterdir())
-    except OSError as error:
-        raise AppError("no_file", f"{folder} cannot be read ({error.strerror}).") from None
+    except OSError:
+        yield folder  # whoever opens it says why it cannot be read, and reads the others
+        return
     for path in inside:
         if path.name.startswith(".") or path.is_symlink():
             continue
