@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import sqlite3
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
 from alembic import command
@@ -112,11 +114,26 @@ def _on_sqlite_connect(connection: Any, _record: Any) -> None:
     connection.isolation_level = None
     cursor = connection.cursor()
     cursor.execute(f"PRAGMA busy_timeout = {BUSY_TIMEOUT_MS}")
-    cursor.execute("PRAGMA journal_mode = WAL")
+    _write_ahead(cursor)
     cursor.execute("PRAGMA synchronous = NORMAL")
     cursor.execute("PRAGMA foreign_keys = ON")
     cursor.execute("PRAGMA temp_store = MEMORY")
     cursor.close()
+
+
+def _write_ahead(cursor: Any) -> None:
+    """Turn to write-ahead logging, which SQLite refuses at once, whatever the busy timeout, while
+    somebody is about to write to a file that has not turned to it: a new one, opened by two."""
+    until = monotonic() + BUSY_TIMEOUT_MS / 1_000
+    while True:
+        try:
+            cursor.execute("PRAGMA journal_mode = WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > until:
+                raise
+            sleep(0.01)
+        else:
+            return
 
 
 def _on_sqlite_begin(connection: Connection) -> None:

@@ -1,4 +1,5 @@
 import contextlib
+import sqlite3
 import threading
 from pathlib import Path
 
@@ -8,6 +9,7 @@ from sqlalchemy.exc import OperationalError
 
 from app.errors import LedgerError
 from app.keys import Keys
+from app.ledger import database
 from app.ledger.database import (
     check_key,
     migration_engine,
@@ -87,6 +89,17 @@ def test_preparing_again_changes_nothing(tmp_path: Path):
     before = (tmp_path / "ledger.sqlite3").read_bytes()
     prepare(database).dispose()
     assert before == (tmp_path / "ledger.sqlite3").read_bytes()
+
+
+def test_a_new_file_that_somebody_is_about_to_write_is_waited_for(tmp_path: Path, monkeypatch):
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    monkeypatch.setattr(database, "sleep", lambda _seconds: other.execute("COMMIT"))
+    engine = open_engine(str(tmp_path / "ledger.sqlite3"))
+    with engine.connect() as connection:
+        assert "wal" == connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+    engine.dispose()
+    other.close()
 
 
 def test_processes_that_start_at_once_upgrade_once(tmp_path: Path):
