@@ -35,7 +35,7 @@ function none(told, view) {
   const range = rangeWords(view.from, view.to);
   if (!told.turns) {
     return h("div", { class: "card calm ok" }, icon("completed"),
-      h("p", {}, h("strong", {}, `No breaks in ${range}.`), " Every turn of this view that could be continued was."));
+      h("p", {}, h("strong", {}, `No breaks in ${range}.`), " Of no turn of this view is it known that something broke it."));
   }
   const others = Object.entries(told.states).filter(([, number]) => number).map(([state, number]) => `${integer(/** @type {number} */ (number))} ${breakWord(state)}`).join(", ");
   const shown = view.own?.state;
