@@ -37,9 +37,9 @@ serve: $(READY) ## Run the gateway and the dashboard
 migrate: $(READY) ## Bring the database's schema to this version
 	@$(BIN)/warmline db upgrade
 
-JOBS ?= 3
+JOBS ?= 2
 
-test: $(READY) clients ## Run all tests: units, contracts, browser, real clients; JOBS=3 at a time
+test: $(READY) clients ## Run all tests: units, contracts, browser, real clients; JOBS=2 at a time
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 
 # Without the random conversations: that one of them happens to pass a line is no test of it.

@@ -66,10 +66,13 @@ supports_websockets = true{header}
 
 
 def _python(token: bool) -> Client:
-    more = f', default_headers={{"x-warmline-token": os.environ["{TOKEN}"]}}' if token else ""
+    given = f'base_url="{URL}"'
+    if token:
+        header = f'default_headers={{"x-warmline-token": os.environ["{TOKEN}"]}}'
+        given = f"\n    {given},\n    {header},\n"
     code = f"""from openai import OpenAI
 
-client = OpenAI(base_url="{URL}"{more})
+client = OpenAI({given})
 response = client.responses.create(model="gpt-5.5", input="Say hi.")
 print(response.output_text)
 """
