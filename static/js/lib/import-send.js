@@ -29,7 +29,8 @@ export async function sendFiles(host, picked, purged) {
     await send("POST", `/api/import/${begun.id}/start`);
     return begun.id;
   } catch (fault) {
-    void send("DELETE", `/api/import/${begun.id}`).catch(() => undefined);
+    // waited for: whoever lists imports next must not find this one still being sent
+    await send("DELETE", `/api/import/${begun.id}`).catch(() => undefined);
     if (!isAbort(fault)) throw fault;
     announce("Upload called off.");
     return null;
