@@ -237,7 +237,7 @@ class Importing:
         def watch(size: int) -> None:
             nonlocal read
             read += size
-            self._refuse_to_go_on(job)
+            self._give_way(job)
             if read > limit:
                 raise AppError(
                     "too_large",
@@ -245,19 +245,19 @@ class Importing:
                     "What came before is in the ledger. Raise the setting import_bytes, or run "
                     "warmline import beside the files.",
                 )
-            time.sleep(0)  # turns and pages go first
 
         return watch
 
     def _progress(self, job: Job) -> Callable[[int, int], None]:
         def progress(done: int, of: int) -> None:
             job.done, job.of = done, of
-            self._refuse_to_go_on(job)
-            time.sleep(0)
+            self._give_way(job)
 
         return progress
 
-    def _refuse_to_go_on(self, job: Job) -> None:
+    def _give_way(self, job: Job) -> None:
+        """Let turns and pages go first, and end where nobody wants it to go on."""
+        time.sleep(0)
         if self._stop.is_set() or (job.cancelled.is_set() and job.state == imports.RUNNING):
             raise _StoppedError
 

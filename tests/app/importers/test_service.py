@@ -61,7 +61,7 @@ def sent(importing: Importing, content: bytes = LOG) -> services.Job:
 def after_the_first_batch(importing: Importing, monkeypatch, then) -> None:
     """Calls ``then`` in another thread, and goes on when it has returned."""
     called: list[threading.Thread] = []
-    plain = importing._refuse_to_go_on
+    plain = importing._give_way
 
     def look(job: services.Job) -> None:
         if job.done and not called:
@@ -70,7 +70,7 @@ def after_the_first_batch(importing: Importing, monkeypatch, then) -> None:
             called[0].join()
         plain(job)
 
-    monkeypatch.setattr(importing, "_refuse_to_go_on", look)
+    monkeypatch.setattr(importing, "_give_way", look)
 
 
 def test_a_service_that_stops_leaves_an_import_that_can_be_repeated_and_undone(
