@@ -12,11 +12,11 @@ from click.core import ParameterSource
 
 from app.commands.logs import judged
 from app.commands.options import load_settings, read_view, with_filter, with_settings
-from app.commands.progress import bar, destination
+from app.commands.progress import destination
 from app.errors import AppError
 from app.importers.report import printable
 from app.reporting import gate
-from app.reporting.gather import gather
+from app.reporting.gather import sums
 
 _RATE = click.FloatRange(0, 1)
 
@@ -105,8 +105,7 @@ def _judged(
         if read.failures:
             name, why = read.failures[0]
             raise AppError("not_read", f"{printable(name)} was not read whole. {why}")
-        with bar("Adding up") as progress:
-            return gate.judge(gather(engine, view, read, progress), asked)
+        return gate.judge(sums(engine, view, read), asked)
 
 
 class _NotWritten(click.ClickException):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection, Engine
 
@@ -19,7 +19,7 @@ from app.ledger import economics, verdict_sums
 from app.ledger.database import reading
 from app.ledger.filters import Filter
 from app.ledger.rows import TurnRow
-from app.ledger.summary import summarize
+from app.ledger.summary import Summary, summarize
 from app.reporting.figures import Figures, Read, Session
 
 WORST = 10
@@ -38,9 +38,8 @@ def gather(
     losses, sessions = Losses(), _Sessions()
     layers: Counter[Layer] = Counter()
     with reading(engine) as connection:
-        span = verdict_sums.span(connection, view)
-        verdicts = tuple(verdict_sums.sums(connection, view))
-        whole = sum(one.turns for one in verdicts if one.verdict in LOSSES)
+        counted = _sums(connection, view, read, summary)
+        whole = sum(one.turns for one in counted.verdicts if one.verdict in LOSSES)
         warm = economics.warm(connection, view, LOSSES)
         lost = economics.lost(connection, view, LOSSES, COMPARED)
         for row, gap, loss in told(warm, lost, sellers):
@@ -52,19 +51,35 @@ def gather(
         passing = economics.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
         resets = Resets.of(compaction.resets(passing, sellers))
         worst = sessions.worst(connection, view)
-    return Figures(
-        read=read,
-        rows=span.rows,
-        first_at=span.first_at,
-        last_at=span.last_at,
-        summary=summary,
-        verdicts=verdicts,
+    return replace(
+        counted,
         causes=tuple(losses.causes()),
         sessions=worst,
         losses=losses.total,
         remedies=losses.remedies,
         resets=resets,
         layers=layers,
+    )
+
+
+def sums(engine: Engine, view: Filter, read: Read) -> Figures:
+    """Only what is counted, for which no turn is read: nothing by cause, session or remedy."""
+    summary = summarize(engine, view)
+    with reading(engine) as connection:
+        return _sums(connection, view, read, summary)
+
+
+def _sums(connection: Connection, view: Filter, read: Read, summary: Summary) -> Figures:
+    span = verdict_sums.span(connection, view)
+    return Figures(
+        read=read,
+        rows=span.rows,
+        first_at=span.first_at,
+        last_at=span.last_at,
+        summary=summary,
+        verdicts=tuple(verdict_sums.sums(connection, view)),
+        causes=(),
+        sessions=(),
     )
 
 

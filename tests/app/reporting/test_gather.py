@@ -3,7 +3,7 @@ from sqlalchemy import Engine
 
 from app.ledger.writer import write_rows
 from app.reporting.figures import Read, Session
-from app.reporting.gather import WORST, gather
+from app.reporting.gather import WORST, gather, sums
 from tests.support.ledger import everything
 from tests.support.reported import judged, some_turns
 
@@ -81,3 +81,15 @@ def test_progress_is_told_in_turns_that_missed_something(engine: Engine):
     told: list[tuple[int, int]] = []
     gather(engine, everything(), progress=lambda done, of: told.append((done, of)))
     assert [(1, 3), (2, 3), (3, 3)] == told
+
+
+def test_sums_are_those_of_all_figures_and_tell_of_no_turn(engine: Engine):
+    write_rows(engine, some_turns())
+    whole, found = gather(engine, everything()), sums(engine, everything(), Read())
+    assert (whole.summary, whole.verdicts, whole.rows) == (
+        found.summary,
+        found.verdicts,
+        found.rows,
+    )
+    assert (10_000, whole.due) == (found.missed, found.due)
+    assert ((), (), 0) == (found.causes, found.sessions, found.losses.turns)
