@@ -18,6 +18,7 @@ from sqlalchemy import Engine
 
 from app.analysis.chains import Session, judge_session
 from app.analysis.verdicts import Judged
+from app.analysis.waste import NOBODY, Sellers
 from app.clock import Clock
 from app.ledger.judging import Judging, NotOurs
 from app.ledger.rows import TurnRow, to_ms
@@ -29,9 +30,6 @@ logger = logging.getLogger(__name__)
 
 EVERY = 2.0
 """Seconds."""
-
-
-_NOBODY: Mapping[str, str] = {}
 
 
 class _Fold:
@@ -63,7 +61,7 @@ def judge_all(
     engine: Engine,
     clock: Clock,
     progress: Callable[[int, int], None] = lambda _done, _of: None,
-    upstreams: Mapping[str, str] = _NOBODY,
+    upstreams: Sellers = NOBODY,
 ) -> int:
     """Judge all turns that have no verdict yet, whoever else is at it; returns the rows read.
 
@@ -86,9 +84,7 @@ def judge_all(
 class Judge(Repeating):
     """Runs beside the service; ``aclose`` waits for the transaction at hand."""
 
-    def __init__(
-        self, engine: Engine, clock: Clock, upstreams: Mapping[str, str] = _NOBODY
-    ) -> None:
+    def __init__(self, engine: Engine, clock: Clock, upstreams: Sellers = NOBODY) -> None:
         super().__init__("judging", every=EVERY)
         self._engine, self._upstreams = engine, upstreams
         self._judging = judging(engine, clock)

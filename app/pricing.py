@@ -6,12 +6,13 @@ in the thread that first needs it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from decimal import Decimal
 
 from sqlalchemy import Engine
 
 from app.analysis import prices
+from app.analysis.waste import NOBODY, Sellers, seller_of
 from app.ledger.database import WRITES
 from app.ledger.rows import TurnRow
 from app.ledger.store import Price, put_prices
@@ -20,12 +21,11 @@ from engine.model import UsageState
 
 _NAMED = frozenset({"azure", "ollama", "openrouter", "vllm", "xai"})
 """Presets that tell whose prices they are; else the address does."""
-_NOBODY: Mapping[str, str] = {}
 
 
 def price_all(
     engine: Engine,
-    upstreams: Mapping[str, str] = _NOBODY,
+    upstreams: Sellers = NOBODY,
     *,
     stop: Callable[[], bool] = lambda: False,
     between: Callable[[], None] = lambda: None,
@@ -45,7 +45,7 @@ def price_all(
     return done
 
 
-def sellers(settings: Settings) -> Mapping[str, str]:
+def sellers(settings: Settings) -> Sellers:
     """What tells whose prices the upstreams of a gateway have, by their names."""
     return {
         name: upstream.preset if upstream.preset in _NAMED else upstream.base_url
@@ -53,15 +53,14 @@ def sellers(settings: Settings) -> Mapping[str, str]:
     }
 
 
-def price_of(row: TurnRow, upstreams: Mapping[str, str] = _NOBODY) -> Price:
+def price_of(row: TurnRow, upstreams: Sellers = NOBODY) -> Price:
     """The price of a row, with a note that names the version of the list."""
     if row.usage_state == UsageState.INCONSISTENT:
         return _unpriced(prices.BAD_USAGE)
     if row.usage_state != UsageState.REPORTED:
         return _unpriced(prices.NO_USAGE)
-    ours = not row.source.startswith("import:")
-    upstream = upstreams.get(row.upstream, row.upstream) if ours else row.upstream
-    found = prices.price(row.model, upstream, row.service_tier, row.started_at, row)
+    seller = seller_of(row, upstreams)
+    found = prices.price(row.model, seller, row.service_tier, row.started_at, row)
     if isinstance(found, prices.Unpriced):
         return _unpriced(found.note)
     return Price(Decimal(found.usd).scaleb(-9), f"{found.note}@{prices.list_version()}")

@@ -20,6 +20,7 @@ from app.analysis import prices
 from app.analysis.prices import Rates
 from app.analysis.warm import Warm
 from app.ledger.rows import TurnRow
+from app.ledger.same_call import LOGGED
 
 _NANO = 9
 
@@ -51,7 +52,7 @@ class Source(Protocol):
 
 def seller_of(row: Source, sellers: Sellers) -> str:
     """Names in logs are not those of this gateway."""
-    is_ours = not row.source.startswith("import:")
+    is_ours = not row.source.startswith(LOGGED)
     return sellers.get(row.upstream, row.upstream) if is_ours else row.upstream
 
 
