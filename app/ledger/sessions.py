@@ -25,7 +25,7 @@ from sqlalchemy import (
 )
 
 from app.ledger import cursors
-from app.ledger.conditions import where
+from app.ledger.conditions import time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import BROKEN, SUB_AGENT, turns
 from app.ledger.rollups import sessions
@@ -111,7 +111,7 @@ def _rate(part: int, whole: int) -> int:
 
 def sub_agents(connection: Connection, view: Filter) -> dict[str, Root]:
     """Keys of the sub-agents of a window, with their roots."""
-    time = c.recorded_at if view.by == "recorded" else c.started_at
+    time = time_column(view.by)
     query = (
         select(c.session_key, c.tenant, c.root_session)
         .where(and_(_sub_agent), time >= view.start, time < view.end)
