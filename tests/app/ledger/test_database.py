@@ -1,4 +1,5 @@
 import contextlib
+import itertools
 import sqlite3
 import threading
 from pathlib import Path
@@ -98,6 +99,20 @@ def test_a_new_file_that_somebody_is_about_to_write_is_waited_for(tmp_path: Path
     engine = open_engine(str(tmp_path / "ledger.sqlite3"))
     with engine.connect() as connection:
         assert "wal" == connection.exec_driver_sql("PRAGMA journal_mode").scalar()
+    engine.dispose()
+    other.close()
+
+
+def test_a_new_file_that_stays_about_to_be_written_is_given_up(tmp_path: Path, monkeypatch):
+    other = sqlite3.connect(tmp_path / "ledger.sqlite3", isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    slept = []
+    monkeypatch.setattr(database, "monotonic", itertools.count(step=6).__next__)
+    monkeypatch.setattr(database, "sleep", slept.append)
+    engine = open_engine(str(tmp_path / "ledger.sqlite3"))
+    with pytest.raises(OperationalError, match="locked"):
+        engine.connect()
+    assert len(slept) == 1
     engine.dispose()
     other.close()
 
