@@ -38,7 +38,6 @@ KEY = b"benchmark"
 BYTES_PER_ITEM = 100
 SIZES = (100_000, 1_000_000, 10_000_000)
 ASKER, POLICY, EPOCH = Asker(None, b"h", KEY), Policy(), Epoch()
-_raws = msgspec.json.Decoder(list[Raw])
 
 
 class _Input(msgspec.Struct):

@@ -179,7 +179,6 @@ class Run:
     seconds: float
     cpu: float
     mib: float
-    said: str
 
 
 def warmline(*arguments: str) -> Run:
@@ -195,7 +194,7 @@ def warmline(*arguments: str) -> Run:
     seconds = time.perf_counter() - began
     if process.returncode:
         raise SystemExit(f"{arguments[0]} has failed:\n{said}")
-    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1_024, said)
+    return Run(seconds, used.ru_utime + used.ru_stime, used.ru_maxrss / 1_024)
 
 
 def results(name: str, done: Run, size: int) -> Iterator[Result]:
