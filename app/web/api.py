@@ -3,6 +3,7 @@ a slow query holds up no stream of the gateway."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from fastapi import APIRouter, Request
@@ -155,6 +156,19 @@ def limit_of(text: str | None) -> int:
         ) from None
     queries.check_limit(limit)
     return limit
+
+
+def one_of(name: str, word: str, words: Iterable[str]) -> str:
+    """The parameter ``name``, which is one of the words."""
+    known = list(words)
+    if word not in known:
+        raise AppError(
+            "invalid_parameter",
+            f"{name} cannot be {word[:64]!r}.",
+            f"It is one of {', '.join(known)}.",
+            status=422,
+        )
+    return word
 
 
 def _summary(figures: Summary) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -26,7 +26,7 @@ from app.web.alerts import bodies
 from app.web.alerts.bodies import Body, Json, takes
 from app.web.alerts.silences import end_of
 from app.web.answers import JsonAnswer
-from app.web.api import limit_of, parameters
+from app.web.api import limit_of, one_of, parameters
 from app.web.economics import sellers_of
 from app.web.shown import shown
 from app.web.web import Web
@@ -91,8 +91,8 @@ def router(web: Web) -> APIRouter:
         (`missed`, `turns`, `recent`), `limit`."""
         view, now = web.view(request, also=_OWN), to_ms(web.clock.now())
         limit = limit_of(request.query_params.get("limit"))
-        wanted = [_one_of("state", each, State) for each in request.query_params.getlist("state")]
-        order = SORTS[_one_of("sort", request.query_params.get("sort") or "missed", SORTS)]
+        wanted = [one_of("state", each, State) for each in request.query_params.getlist("state")]
+        order = SORTS[one_of("sort", request.query_params.get("sort") or "missed", SORTS)]
         buckets = cut(view.start, view.end, zone=view.zone, now=now, limit=BARS)
         with reading(web.ledger) as connection:
             found = ledger.sums(connection, view, buckets.edges)
@@ -295,15 +295,3 @@ def _until(body: Json, word: str, now: int) -> int | None:
     if until <= now:
         raise bodies.bad("ends_at", "A mute must end after now.", "Give a later end.")
     return until
-
-
-def _one_of(name: str, word: str, words: Iterable[str]) -> str:
-    known = list(words)
-    if word not in known:
-        raise AppError(
-            "invalid_parameter",
-            f"{name} cannot be {word[:64]!r}.",
-            f"It is one of {', '.join(known)}.",
-            status=422,
-        )
-    return word

@@ -26,7 +26,7 @@ from app.ledger.rollups.sessions import SessionSums
 from app.ledger.rows import TurnRow, iso, money
 from app.ledger.sessions import SORTS, Family, Turns
 from app.web.answers import JsonAnswer
-from app.web.api import limit_of, parameters
+from app.web.api import limit_of, one_of, parameters
 from app.web.shown import shown, witness
 from app.web.web import Web
 
@@ -55,7 +55,7 @@ def router(web: Web) -> APIRouter:
         `cursor`."""
         view = web.view(request, also=_LIST)
         limit = limit_of(request.query_params.get("limit"))
-        sort = _sort(request.query_params.get("sort") or "recent")
+        sort = one_of("sort", request.query_params.get("sort") or "recent", SORTS)
         with reading(web.ledger) as connection:
             families = ledger.families(connection, view, sort)
             rest = _after(families, request.query_params.get("cursor"))
@@ -142,17 +142,6 @@ def router(web: Web) -> APIRouter:
         )
 
     return api
-
-
-def _sort(word: str) -> str:
-    if word not in SORTS:
-        raise AppError(
-            "invalid_parameter",
-            f"sort cannot be {word[:64]!r}.",
-            f"It is one of {', '.join(SORTS)}.",
-            status=422,
-        )
-    return word
 
 
 def _after(families: list[Family], cursor: str | None) -> list[Family]:
