@@ -143,14 +143,15 @@ def _detail(web: Web, import_id: str) -> dict[str, Any]:
 
 def _shown(recorded: Import | None, job: Job | None) -> dict[str, Any]:
     """What is known of an import: its record, what this process knows beside, or both."""
-    assert recorded is not None or job is not None
-    started = recorded.started_at if recorded is not None else job.created  # type: ignore[union-attr]
+    known = recorded or job
+    assert known is not None
+    started = known.created if isinstance(known, Job) else known.started_at
     ended = None if recorded is None else recorded.ended_at
     reasons = {} if recorded is None else recorded.reasons
     report = None if job is None or not job.ended else job.report
     return {
-        "id": recorded.id if recorded is not None else job.id,  # type: ignore[union-attr]
-        "state": recorded.state if recorded is not None else job.state,  # type: ignore[union-attr]
+        "id": known.id,
+        "state": known.state,
         "started_at": iso(started),
         "ended_at": None if ended is None else iso(ended),
         "names": "" if recorded is None else recorded.names,
