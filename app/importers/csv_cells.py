@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import csv
+import re
 
 from app.importers.importer import NotReadable
 from app.importers.lines import BOM, Line
 from app.importers.own_row import BadCell, count_of, milliseconds_of, text_of
 from app.ledger.csv_export import unguard
+
+
+def words(line: bytes) -> set[str]:
+    """The names of columns, also where something other than a comma is between them: ``header``
+    says what to do then."""
+    names = re.split("[,;\t]", line.decode("utf-8", "replace").replace('"', ""))
+    return {name.strip() for name in names}
 
 
 def header(line: Line, identifying: frozenset[str]) -> list[str]:

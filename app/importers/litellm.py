@@ -19,7 +19,7 @@ import msgspec
 from msgspec import Raw
 
 from app.importers import json_values
-from app.importers.csv_cells import header
+from app.importers.csv_cells import header, words
 from app.importers.foreign import chain_of, host_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Remark, Skipped
 from app.importers.json_lines import count, decoded, inner, text
@@ -98,17 +98,11 @@ _FIGURES = frozenset({"prompt_tokens", "completion_tokens"})
 def recognizes(head: bytes) -> bool:
     first = head.removeprefix(BOM).lstrip()
     if first[:1] not in (b"{", b"["):
-        return _words(first.split(b"\n", 1)[0]) >= _IDENTIFYING
+        return words(first.split(b"\n", 1)[0]) >= _IDENTIFYING
     return any(
         all(b'"%s"' % name.encode() in found[:_BEGINNING] for name in _IDENTIFYING)
         for found in json_values.first_objects(head)
     )
-
-
-def _words(line: bytes) -> set[str]:
-    """The names of columns, also where something other than a comma is between them: ``read`` says
-    what to do then."""
-    return set(re.split("[,;\t]", line.decode("utf-8", "replace").replace('"', "").strip()))
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any
 
-from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
+from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell, words
 from app.importers.foreign import row_of
 from app.importers.importer import Importer, Item, Remark, Skipped
 from app.importers.json_lines import first_records, records
@@ -72,12 +72,8 @@ def recognizes(head: bytes) -> bool:
     """Whether the first line, or one of the first objects, has ``t`` and ``input``."""
     if any(found.keys() >= _IDENTIFYING for found in first_records(head)):
         return True
-    first = head.removeprefix(BOM).split(b"\n", 1)[0].decode("utf-8", "replace")
-    if first.lstrip()[:1] in ("{", "["):
-        return False
-    for separator in ("\t", ";"):
-        first = first.replace(separator, ",")
-    return {word.strip().strip('"') for word in first.split(",")} >= _IDENTIFYING
+    first = head.removeprefix(BOM).split(b"\n", 1)[0]
+    return first.lstrip()[:1] not in (b"{", b"[") and words(first) >= _IDENTIFYING
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
@@ -137,9 +133,9 @@ def _row(values: dict[str, Any]) -> TurnRow:
     """The row with these values, which are of their columns' types. Raises ``BadCell``."""
     if "t" not in values:
         raise BadCell("t", "is missing")
-    for name, words in _WORDS.items():
-        if name in values and values[name] not in words:
-            raise BadCell(name, f"is none of {', '.join(sorted(words))}")
+    for name, allowed in _WORDS.items():
+        if name in values and values[name] not in allowed:
+            raise BadCell(name, f"is none of {', '.join(sorted(allowed))}")
     if values.get("cached", 0) > values.get("input", values.get("cached", 0)):
         raise BadCell("cached", "is more than input, which has to count it, too")
     talk = values.get("chain") or values.get("session")

@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
+from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell, words
 from app.importers.importer import Importer, Item, NotReadable, Remark, Skipped
 from app.importers.lines import BOM, LIMIT, Line
 from app.importers.own_jsonl import left_out
@@ -32,15 +32,9 @@ the rest of the file with it."""
 
 
 def recognizes(head: bytes) -> bool:
-    """Whether the first line names a turn's id and start among its columns.
-
-    Also where something other than a comma is between them: ``read`` says what to do then.
-    """
+    """Whether the first line names a turn's id and start among its columns."""
     first = head.removeprefix(BOM).split(b"\n", 1)[0]
-    if first.lstrip()[:1] in (b"{", b"["):
-        return False
-    words = {word.strip() for word in _words(first.decode("utf-8", "replace"))}
-    return words >= IDENTIFYING
+    return first.lstrip()[:1] not in (b"{", b"[") and words(first) >= IDENTIFYING
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
@@ -70,12 +64,6 @@ def read(lines: Iterable[Line]) -> Iterator[Item]:
 
 def _values(record: list[str], known: list[tuple[int, str, Value]]) -> dict[str, Any]:
     return {name: of(name, record[place]) for place, name, of in known if record[place]}
-
-
-def _words(text: str) -> list[str]:
-    for separator in ("\t", ";"):
-        text = text.replace(separator, ",")
-    return text.replace('"', "").strip().split(",")
 
 
 def records(source: Iterator[Line]) -> Iterator[tuple[int, list[str] | str]]:

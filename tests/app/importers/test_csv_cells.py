@@ -1,9 +1,15 @@
 import pytest
 
-from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell
+from app.importers.csv_cells import count_cell, header, milliseconds_cell, text_cell, words
 from app.importers.importer import NotReadable
 from app.importers.lines import Line
 from app.importers.own_row import BadCell
+
+
+@pytest.mark.parametrize("between", [",", ";", "\t", ", "])
+def test_names_of_columns_are_told_whatever_is_between_them(between: str):
+    assert {"t", "a b", "input"} == words(between.join(["t", '"a b"', "input\r"]).encode())
+    assert {"t|input", "\ufffd"} == words(b"t|input,\xff")
 
 
 def test_the_first_line_names_the_columns():
