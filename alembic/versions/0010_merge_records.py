@@ -21,7 +21,6 @@ def upgrade() -> None:
         sa.Column("import_id", WORDS, nullable=False),
         sa.Column("session", WORDS, nullable=False),
         sa.Column("session_key", WORDS, nullable=False),
-        sa.Column("root_session", WORDS, nullable=True),
         sa.Column("tenant", WORDS, nullable=False),
         sa.Column("started_at", sa.BigInteger(), nullable=False),
         sa.Column("differs", sa.Boolean(), nullable=False),

@@ -187,7 +187,6 @@ def _join(connection: Connection, pairs: dict[str, str]) -> int:
                 "import_id": record.import_id or "",
                 "session": record.session,
                 "session_key": record.session_key,
-                "root_session": record.root_session,
                 "tenant": record.tenant,
                 "started_at": record.started_at,
                 **_told(row, record),

@@ -278,7 +278,6 @@ class MergedRecord(Base):
     session: Mapped[str]
     session_key: Mapped[str]
     """This and what follows: of the record."""
-    root_session: Mapped[str | None]
     tenant: Mapped[str]
     started_at: Mapped[int] = mapped_column(BigInteger())
     differs: Mapped[bool]
