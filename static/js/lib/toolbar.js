@@ -1,6 +1,7 @@
 // @ts-check
 // Range, filters and chips: a GET form whose state is the query string, shared by the pages.
 
+import { get } from "./api.js";
 import { add, all, announce, byId, copyText, fill, h, icon } from "./dom.js";
 import * as filters from "./filters.js";
 import { integer } from "./format.js";
@@ -17,15 +18,10 @@ export class Toolbar {
   #form = byId("filters", HTMLFormElement);
   #facets = byId("facets");
   #changed;
-  #choicesFor;
 
-  /**
-   * @param {(view: View) => void} changed the view is another one
-   * @param {(view: View) => Promise<Record<string, Choice[]>>} choicesFor values to choose from in a view's range
-   */
-  constructor(changed, choicesFor) {
+  /** @param {(view: View) => void} changed the view is another one */
+  constructor(changed) {
     this.#changed = changed;
-    this.#choicesFor = choicesFor;
     this.view = this.#readLocation();
     this.#wire();
     this.#show();
@@ -169,7 +165,8 @@ export class Toolbar {
   }
 
   async #loadChoices() {
-    this.#choices = await this.#choicesFor(this.view).catch(() => this.#choices);
+    const told = await get("/api/dimensions", filters.apiQuery(this.view)).catch(() => null);
+    if (told) this.#choices = told.dimensions;
     for (const choice of this.#choices.session ?? []) if (choice.label) this.learn(choice.value, choice.label);
     this.#showFacets();
     this.#showChips();

@@ -32,7 +32,7 @@ let range = null;
 /** @type {Promise<void>} */
 let running = Promise.resolve();
 
-const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const toolbar = new Toolbar(() => void load());
 
 function load() {
   running = fetchAll();

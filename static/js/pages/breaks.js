@@ -32,7 +32,7 @@ let order = [];
 /** @type {Promise<void>} */
 let running = Promise.resolve();
 
-const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const toolbar = new Toolbar(() => void load());
 
 const own = () => ({ state: toolbar.view.own?.state ?? "open", sort: toolbar.view.own?.sort ?? "missed" });
 

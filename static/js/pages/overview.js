@@ -115,7 +115,7 @@ class Panel {
   }
 }
 
-const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const toolbar = new Toolbar(() => void load());
 const panels = all("figure[data-slug]").map((figure) => new Panel(figure));
 
 /** Fetch the whole page; a newer call makes this one stale. */

@@ -25,7 +25,7 @@ let current = new AbortController();
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let extending = false;
 
-const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const toolbar = new Toolbar(() => void load());
 
 /** @param {any} row */
 function line(row) {

@@ -31,7 +31,7 @@ let shown = null; // the view that the page shows, so that new data of the same 
 /** @type {{from: string, to: string} | null} */
 let range = null;
 
-const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const toolbar = new Toolbar(() => void load());
 /** @param {string} key */
 const sessionLink = (key) => href(`/sessions/${encodeURIComponent(key)}`, { ...toolbar.view, turn: null });
 /** @param {string} turn */

@@ -28,7 +28,7 @@ const open = new Map();
 let waiting = new Set();
 let extending = false;
 
-const toolbar = new Toolbar(() => void load(), async (view) => (await get("/api/dimensions", apiQuery(view))).dimensions);
+const toolbar = new Toolbar(() => void load());
 const order = () => toolbar.view.own?.sort ?? "recent";
 
 /** @param {import("../lib/filters.js").View} view @param {number} limit */
