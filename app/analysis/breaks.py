@@ -17,8 +17,10 @@ from app.analysis.explain import explain
 from app.analysis.verdict_words import WORDS
 from app.analysis.verdicts import LOSSES
 from app.ledger.breaks import Decision
+from app.ledger.cells import INCREMENTAL
+from app.ledger.conditions import SUCCEEDED
 from app.ledger.rows import TurnRow
-from engine.model import Kind, Mode, Reason, Status
+from engine.model import Kind, Reason
 
 DAY = 86_400_000
 DAYS = 7
@@ -66,10 +68,10 @@ class Seen:
 
 def group_of(row: TurnRow) -> str | None:
     """The group of a row; None where it is no break."""
-    if row.kind != Kind.GENERATION or row.status not in (Status.COMPLETED, Status.INCOMPLETE):
+    if row.kind != Kind.GENERATION or row.status not in SUCCEEDED:
         return None
     if row.eligible:
-        if row.mode is None or Mode(row.mode).incremental:
+        if row.mode is None or row.mode in INCREMENTAL:
             return None
         behind = row.fallback_reason or row.changed_fields
         name = f"reason:{row.reason or 'unknown'}" + (f":{behind}" if behind else "")

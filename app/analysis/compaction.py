@@ -28,11 +28,11 @@ from app.analysis import prices
 from app.analysis.chains import Before, Link
 from app.analysis.verdicts import MINIMUM, Verdict, rewrites
 from app.analysis.waste import NOBODY, Sellers, not_read, seller_of, usd
-from engine.model import Kind, Status, UsageState
+from app.ledger.conditions import SUCCEEDED
+from engine.model import Kind, UsageState
 
 LISTED = 50
 """Resets, and pairs of resets, that are listed."""
-_ANSWERED = frozenset({Status.COMPLETED, Status.INCOMPLETE})
 
 
 class Passing(Link, Protocol):
@@ -156,7 +156,7 @@ def _of_session(rows: Iterable[Passing], sellers: Sellers) -> Iterator[Reset]:
     for row in rows:
         chain = before.of(row) or _Chain()
         before.push(row, chain)
-        if row.status not in _ANSWERED:
+        if row.status not in SUCCEEDED:
             continue
         if row.kind == Kind.COMPACTION:
             (beside if chain.last is None else chain.requests).append(row)

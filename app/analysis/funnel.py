@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from app.ledger.cells import INCREMENTAL
 from app.ledger.filters import UNKNOWN
-from engine.model import Kind, Mode, Reason
+from engine.model import Kind, Reason
 
 
 class Step(StrEnum):
@@ -59,7 +60,6 @@ LOST_AT: Mapping[str | None, Step] = {
 }
 """Which step a turn of this reason did not reach. Words of imports are as good as none."""
 _REUSED = ("hit", "partial")
-_INCREMENTAL = frozenset(mode.value for mode in Mode if mode.incremental)
 
 Filters = dict[str, list[str]]
 """Values by dimension, of what there is in the view."""
@@ -128,7 +128,7 @@ def _lost(cell: Cell) -> tuple[Step | None, str]:
     reason = cell.reason
     if reason != Reason.OK:
         return LOST_AT.get(reason, Step.DECIDED), UNKNOWN if reason is None else reason
-    if cell.mode not in _INCREMENTAL:
+    if cell.mode not in INCREMENTAL:
         return Step.CONTINUED, reason
     return (None, "") if cell.cache in _REUSED else (Step.REUSED, cell.cache)
 

@@ -22,8 +22,9 @@ from enum import StrEnum
 from app.analysis import testimony
 from app.analysis.cache_life import Retention, retention
 from app.analysis.testimony import Change
+from app.ledger.conditions import SUCCEEDED
 from app.ledger.rows import TurnRow
-from engine.model import Kind, Status, UsageState
+from engine.model import Kind, UsageState
 
 SLACK = 1_024
 """Tokens: a shorter miss is no miss."""
@@ -117,7 +118,6 @@ _WAITING = frozenset(
     }
 )
 """Verdicts that may become another one by what comes after."""
-_ANSWERED = (Status.COMPLETED, Status.INCOMPLETE)
 _BACK = 4
 """Turns before one that its verdict, and those that waited for it, may depend on."""
 
@@ -245,7 +245,7 @@ def follow(
     moved = place.moved or reset == _ANOTHER_ACCOUNT
     rewritten = place.rewritten or rewrites(reset)
     if row.kind == Kind.COMPACTION:
-        return Place(place.turn, rewritten or row.status in _ANSWERED, moved), {}
+        return Place(place.turn, rewritten or row.status in SUCCEEDED, moved), {}
     if not _usable(row):
         unusable = {row.turn_id: Judged(Verdict.UNUSABLE, Grade.UNKNOWN, None)}
         return Place(place.turn, rewritten, moved), unusable if row.kind == Kind.GENERATION else {}
@@ -360,7 +360,7 @@ _OF_A_CHANGE = {
 def _usable(row: TurnRow) -> bool:
     return (
         row.kind == Kind.GENERATION
-        and row.status in _ANSWERED
+        and row.status in SUCCEEDED
         and row.usage_state == UsageState.REPORTED
         and row.cached_tokens is not None
         and row.input_tokens is not None

@@ -13,18 +13,18 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, and_, case, false, func, or_, select
 
+from app.ledger.cells import INCREMENTAL
 from app.ledger.conditions import SUCCEEDED, generation, where
 from app.ledger.filters import Filter
 from app.ledger.judging import ORDER
 from app.ledger.models import turns
 from app.ledger.rows import COLUMNS, TurnRow
-from engine.model import Kind, Mode
+from engine.model import Kind
 
 c = turns.c
 _CHUNK = 500
 _NEAR = 64
 """Turns among which the one before is looked for."""
-_INCREMENTAL = (Mode.WS_INCREMENTAL.value, Mode.HTTP_INCREMENTAL.value)
 _PASSING = (
     "turn_id", "session_key", "session", "started_at", "ended_at", "source", "kind", "status",
     "chain", "mode", "reason", "shadow_reason", "previous_response_id", "response_id",
@@ -94,7 +94,7 @@ def warm(
     sessions = select(c.session_key).where(where(view), c.cache_verdict.in_(losses))
     is_warm = or_(
         c.cache_verdict == "hit",
-        and_(c.mode.in_(_INCREMENTAL), func.coalesce(c.cache_verdict, "").not_in(losses)),
+        and_(c.mode.in_(sorted(INCREMENTAL)), func.coalesce(c.cache_verdict, "").not_in(losses)),
     )
     query = (
         select(c.session_key, c.ttft_ms)
