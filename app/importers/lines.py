@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import dropwhile
 from typing import BinaryIO, NamedTuple
 
 BOM = b"\xef\xbb\xbf"
@@ -34,3 +35,8 @@ def split(file: BinaryIO, limit: int = LIMIT) -> Iterator[Line]:
             yield Line(number, data[:-1])
         else:
             yield Line(number, data, whole=False)
+
+
+def from_first(lines: Iterable[Line]) -> Iterator[Line]:
+    """Lines without the blank ones before all others."""
+    return dropwhile(lambda line: not (line.too_long or line.data.strip()), lines)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, dropwhile
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -23,7 +23,7 @@ from app.importers.csv_cells import header, words
 from app.importers.foreign import chain_of, host_of, milliseconds, row_of
 from app.importers.importer import Importer, Item, Remark, Skipped
 from app.importers.json_lines import count, decoded, inner, text
-from app.importers.lines import BOM, Line
+from app.importers.lines import BOM, Line, from_first
 from app.importers.own_csv import named
 from app.importers.own_row import NO_TIME
 from app.ledger.rows import TurnRow
@@ -106,7 +106,7 @@ def recognizes(head: bytes) -> bool:
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
-    source = dropwhile(lambda line: not (line.too_long or line.data.strip()), lines)
+    source = from_first(lines)
     first = next(source, Line(1, b""))
     is_json = first.too_long or first.data.removeprefix(BOM).lstrip()[:1] == b"{"
     found = decoded(chain([first], source), _spend) if is_json else _of_csv(first, source)

@@ -11,7 +11,7 @@ import re
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, dropwhile
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -20,7 +20,7 @@ from app.importers import json_values
 from app.importers.foreign import chain_of, row_of
 from app.importers.importer import Importer, Item, Skipped
 from app.importers.json_lines import count, decoded, inner, text
-from app.importers.lines import BOM, Line
+from app.importers.lines import BOM, Line, from_first
 from app.importers.responses_told import (
     CREATE,
     WHOLE,
@@ -88,7 +88,7 @@ def _is_ours(data: bytes) -> bool:
 
 
 def read(lines: Iterable[Line]) -> Iterator[Item]:
-    source = dropwhile(lambda line: not (line.too_long or line.data.strip()), lines)
+    source = from_first(lines)
     first = next(source, None)
     if first is None:
         return

@@ -2,7 +2,7 @@ import io
 
 import pytest
 
-from app.importers.lines import Line, split
+from app.importers.lines import Line, from_first, split
 
 
 @pytest.mark.parametrize(
@@ -20,3 +20,9 @@ from app.importers.lines import Line, split
 )
 def test_lines_are_numbered_and_one_that_is_too_long_takes_no_memory(data: bytes, lines):
     assert lines == list(split(io.BytesIO(data), limit=5))
+
+
+def test_blank_lines_at_the_beginning_are_passed_over_and_no_others():
+    blank, long, last = Line(1, b" \r"), Line(2, b"", too_long=True), Line(3, b"a")
+    assert [long, blank, last] == list(from_first([blank, blank, long, blank, last]))
+    assert [] == list(from_first([blank]))
