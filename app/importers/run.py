@@ -389,11 +389,10 @@ def _logged(file: tuple[FileReport, list[TurnRow]]) -> bool:
     return any(row.tenant == UNPLACED for row in file[1])
 
 
-def _sentence(error: Exception) -> str:
+def _sentence(error: NotReadable | OSError) -> str:
     if isinstance(error, NotReadable):
         return str(error)
-    text = str(error) if isinstance(error, opening.Damaged) else None
-    if text is None:
-        assert isinstance(error, OSError)
-        text = f"it cannot be read ({error.strerror or type(error).__name__})"
+    text = f"it cannot be read ({error.strerror or type(error).__name__})"
+    if isinstance(error, opening.Damaged):
+        text = str(error)
     return text[0].upper() + text[1:] + "."

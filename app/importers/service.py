@@ -266,7 +266,6 @@ class Importing:
             self._discard(job)
             return
         job.state, job.failure, job.done, job.of = imports.UNDOING, None, 0, 0
-
         undone = imports.undo(self._engine, job.id, self._progress(job))
         job.kept = undone.kept
         job.state = imports.UNDONE
