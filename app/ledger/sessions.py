@@ -6,9 +6,9 @@ Functions that take a connection read several times and want one snapshot: ``dat
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -29,7 +29,7 @@ from app.ledger.conditions import time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import BROKEN, SUB_AGENT, turns
 from app.ledger.rollups import sessions
-from app.ledger.rollups.among import among
+from app.ledger.rollups.among import among, parts
 from app.ledger.rollups.sessions import Ranked
 from app.ledger.rows import COLUMNS, TurnRow
 
@@ -39,14 +39,8 @@ _sub_agent: ColumnElement[bool] = text(SUB_AGENT)  # type: ignore[assignment]
 _AT_ONCE = 100
 _BILLION = 10**9
 
-T = TypeVar("T")
 Root = tuple[str, str]
 """The tenant and the name of a session that has sub-agents."""
-
-
-def _parts(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    for first in range(0, len(items), _AT_ONCE):
-        yield items[first : first + _AT_ONCE]
 
 
 @dataclass(slots=True)
@@ -123,7 +117,7 @@ def sub_agents(connection: Connection, view: Filter) -> dict[str, Root]:
 def _heads(connection: Connection, roots: Iterable[Root]) -> dict[Root, str]:
     """The keys of root sessions, as far as they have rows at all."""
     found: dict[Root, str] = {}
-    for some in _parts(sorted(roots)):
+    for some in parts(sorted(roots), _AT_ONCE):
         keys = [
             select(c.session_key)
             .where(c.session == name, c.tenant == tenant)
@@ -192,7 +186,7 @@ def strips(
     ``limit``, not on how long the sessions are.
     """
     found: dict[str, list[TurnRow]] = {key: [] for key in keys}
-    for some in _parts(keys):
+    for some in parts(keys, _AT_ONCE):
         each = [
             select(
                 select(literal(key).label("strip"), *(c[name] for name in STRIP), c.id)

@@ -7,7 +7,7 @@ All functions are called within a transaction that writes (``database.WRITES``).
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import NamedTuple, cast
@@ -29,7 +29,7 @@ from app.errors import LedgerError
 from app.ledger.inserting import insert_new
 from app.ledger.models import UNPRICED, merged_records, turns
 from app.ledger.rollups import apply, lives, session_ends
-from app.ledger.rollups.among import text
+from app.ledger.rollups.among import parts, text
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rollups.rebuild import COUNTED
 from app.ledger.rows import COLUMNS, TurnRow
@@ -100,7 +100,7 @@ def update_rows(connection: Connection, rows: Sequence[TurnRow]) -> int:
 
     A verdict and a price that they have and whose ground changes are forgotten.
     """
-    return sum(exchange(connection, some) for some in _parts(rows))
+    return sum(exchange(connection, some) for some in parts(rows, AT_ONCE))
 
 
 def exchange(
@@ -306,7 +306,7 @@ def _unsettle_after(connection: Connection, new: Sequence[TurnRow]) -> None:
             beside[row.session_key].append(row.turn_id)
     found: list[str] = []
     for key, rows in late.items():
-        for some in _parts(_earliest(rows)):
+        for some in parts(_earliest(rows), AT_ONCE):
             after = (
                 and_(c.started_at >= row.started_at - LATE_MS, c.ended_at >= row.ended_at)
                 for row in some
@@ -338,8 +338,3 @@ def _locked(
     query = select(*_columns).where(condition).order_by(c.id).limit(limit).with_for_update()
     found = connection.execute(query)
     return [TurnRow.of(values) for values in found]
-
-
-def _parts(rows: Sequence[TurnRow]) -> Iterator[Sequence[TurnRow]]:
-    for first in range(0, len(rows), AT_ONCE):
-        yield rows[first : first + AT_ONCE]

@@ -7,10 +7,15 @@ anew each time.
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Sequence
+from typing import TypeVar
 
 from sqlalchemy import ColumnElement, Connection, any_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
+
+_AT_ONCE = 500
+
+T = TypeVar("T")
 
 
 def among(
@@ -36,6 +41,12 @@ def listed(connection: Connection, values: Collection[str | int]) -> str | list[
     """Many values as one parameter."""
     found = list(values)
     return found if connection.dialect.name == "postgresql" else json.dumps(found)
+
+
+def parts(found: Sequence[T], at_once: int = _AT_ONCE) -> Iterator[Sequence[T]]:
+    """As many at a time as one statement looks up."""
+    for first in range(0, len(found), at_once):
+        yield found[first : first + at_once]
 
 
 def text(connection: Connection, statement: str) -> str:

@@ -24,6 +24,7 @@ from sqlalchemy import (
 )
 
 from app.ledger.rollups import lives, tables
+from app.ledger.rollups.among import parts
 from app.ledger.rollups.contribution import DAY, SESSION_LEVELS, SUMS, Key, facts_of
 from app.ledger.rollups.distribution import read_counts, stored_counts
 from app.ledger.rollups.state import RollupState
@@ -47,7 +48,7 @@ def sessions(
     """Forget what sessions add up to before ``until``, a whole day. ``state`` must be held."""
     gone = and_(of, s.start < until)
     touched = connection.execute(select(s.session_key).where(gone).distinct()).scalars().all()
-    for some in lives.parts(touched):
+    for some in parts(touched):
         mine = s.session_key.in_(some)
         connection.execute(delete(tables.sessions).where(gone, mine))
         lives.refresh(connection, some, state)
@@ -60,7 +61,7 @@ def tenant(connection: Connection, name: str, until: int, state: RollupState) ->
     sessions(connection, of_tenant(name), until, state)
     for table, take in ((tables.cells, _take_sums), (tables.times, _take_times)):
         for level, start, end in _spans(connection, table, until):
-            for some in lives.parts(sorted(keys)):
+            for some in parts(sorted(keys)):
                 c = table.c
                 mine = and_(c.detail == 1, c.level == level, c.start >= start, c.start < end)
                 mine = and_(mine, c.key.in_(some))
@@ -130,14 +131,14 @@ def _take_times(connection: Connection, found: Sequence[Any], keys: dict[int, Ke
         for counts, times in zip(less[at], (row.ttft, row.duration), strict=True):
             counts.update(read_counts(bytes(times)))
     c = tables.times.c
-    for (level, start, key), parts in less.items():
+    for (level, start, key), both in less.items():
         one = and_(c.detail == 0, c.level == level, c.start == start, c.key == key)
         whole = connection.execute(select(c.ttft, c.duration).where(one)).one_or_none()
         if whole is None:
             continue
         left = [
             stored_counts(read_counts(bytes(times)) - part)
-            for times, part in zip(whole, parts, strict=True)
+            for times, part in zip(whole, both, strict=True)
         ]
         if any(left):
             connection.execute(

@@ -12,12 +12,12 @@ the days and hours of sessions: what was touched is worked out anew from them.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete
 
 from app.ledger.rollups import tables
-from app.ledger.rollups.among import listed, sessions_among, text
+from app.ledger.rollups.among import listed, parts, sessions_among, text
 from app.ledger.rollups.contribution import DAY, HOUR
 from app.ledger.rollups.shares import stored_shares
 from app.ledger.rollups.state import RollupState
@@ -26,10 +26,8 @@ SIZES = range(21)
 """A block of size ``n`` has ``2 ** n`` hours; the greatest has a hundred years."""
 EVERYTHING = (21, 0)
 """The block of what none of them holds: where a client's clock was far off."""
-_AT_ONCE = 500
 _LOCK = "SELECT pg_advisory_xact_lock(8388065821513082735)"
 
-T = TypeVar("T")
 Block = tuple[int, int]
 """Its size, and which one of that size since 1970."""
 
@@ -154,9 +152,3 @@ def _insert(
     marks = ", ".join("?" * len(columns))
     statement = f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({marks})"  # noqa: S608
     connection.exec_driver_sql(text(connection, statement), rows)
-
-
-def parts(found: Sequence[T]) -> Iterator[Sequence[T]]:
-    """As many at a time as one statement looks up."""
-    for first in range(0, len(found), _AT_ONCE):
-        yield found[first : first + _AT_ONCE]

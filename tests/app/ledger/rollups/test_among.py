@@ -1,7 +1,7 @@
 from sqlalchemy import Engine, select
 
 from app.ledger.models import turns
-from app.ledger.rollups.among import among, listed, sessions_among, text
+from app.ledger.rollups.among import among, listed, parts, sessions_among, text
 from app.ledger.writer import write_rows
 from tests.support.rows import make_row
 
@@ -36,3 +36,11 @@ def test_a_mark_stands_for_a_value_and_a_percent_sign_for_itself(engine: Engine)
     with engine.connect() as connection:
         query = text(connection, "SELECT 'a' LIKE '%a%' AND 7 % 4 = CAST(? AS INTEGER)")
         assert connection.exec_driver_sql(query, (3,)).scalar_one()
+
+
+def test_parts_are_all_there_is_in_its_order_and_short():
+    found = list(range(1_100))
+    assert found == [one for some in parts(found) for one in some]
+    assert [500, 500, 100] == [len(some) for some in parts(found)]
+    assert [800, 300] == [len(some) for some in parts(found, 800)]
+    assert [] == list(parts([]))

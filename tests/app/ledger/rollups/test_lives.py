@@ -7,7 +7,7 @@ from app.ledger.database import WRITES
 from app.ledger.models import turns
 from app.ledger.rollups import apply, tables
 from app.ledger.rollups.contribution import DAY, HOUR
-from app.ledger.rollups.lives import EVERYTHING, block_of, parts
+from app.ledger.rollups.lives import EVERYTHING, block_of
 from app.ledger.rollups.shares import count_shares
 from app.ledger.writer import write_rows
 from tests.support.rows import START_MS, make_row
@@ -72,10 +72,3 @@ def test_a_block_knows_how_many_sessions_it_has_and_the_longest(engine: Engine):
         (found,) = connection.execute(select(tables.blocks)).all()
     assert (3, 2, "b") == (found.sessions, found.most, found.leader)
     assert {(1, 1): 1, (2, 2): 2} == count_shares(found.shares)
-
-
-def test_parts_are_all_there_is_in_its_order_and_short():
-    found = list(range(1_100))
-    assert found == [one for some in parts(found) for one in some]
-    assert [500, 500, 100] == [len(some) for some in parts(found)]
-    assert [] == list(parts([]))
