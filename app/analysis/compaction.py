@@ -259,8 +259,8 @@ def _saves(row: Passing, before: int, sellers: Sellers) -> Decimal | None:
 
 def _read(row: Passing, tokens: int, sellers: Sellers) -> Decimal | None:
     rates = _rates(row, tokens, sellers)
-    price = None if rates is None else rates.input if rates.cached is None else rates.cached
-    return None if price is None else price * tokens
+    inputs = None if rates is None else rates.inputs
+    return None if inputs is None else inputs.read * tokens
 
 
 def _rates(row: Passing, tokens: int, sellers: Sellers) -> prices.Rates | None:

@@ -70,6 +70,15 @@ class Tokens(Protocol):
     def output_tokens(self) -> int | None: ...
 
 
+class Inputs(NamedTuple):
+    """What tokens of input cost, each price known."""
+
+    plain: Decimal
+    read: Decimal
+    write: Decimal
+    write_long: Decimal
+
+
 class Rates(NamedTuple):
     """Nano-dollars a token (1 is a dollar per thousand million). None: the list has no such price;
     tokens that are read or written then cost what ``input`` does."""
@@ -79,6 +88,21 @@ class Rates(NamedTuple):
     write: Decimal | None
     write_long: Decimal | None
     output: Decimal | None
+
+    @property
+    def inputs(self) -> Inputs | None:
+        """None where even ``input`` has no price."""
+        plain = self.input
+        if plain is None:
+            return None
+        read = plain if self.cached is None else self.cached
+        write = plain if self.write is None else self.write
+        return Inputs(plain, read, write, write if self.write_long is None else self.write_long)
+
+    @property
+    def lacks_write_long(self) -> bool:
+        """Writes have a price of their own, and those with the longer lifetime have not."""
+        return self.write is not None and self.write_long is None
 
 
 class Priced(NamedTuple):
@@ -116,16 +140,14 @@ def price(
     found = _rates(model, upstream, service_tier, at, total)
     if isinstance(found, Unpriced):
         return found
-    if found.input is None or (found.output is None and output):
+    inputs = found.inputs
+    if inputs is None or (found.output is None and output):
         return Unpriced(NO_MODEL)
     if cached is None and found.cached not in {None, found.input}:
         return Unpriced(NO_CACHED)
-    if long and found.write_long is None and found.write is not None:
+    if long and found.lacks_write_long:
         return Unpriced(NO_WRITE_LONG)
-    plain = found.input
-    read = plain if found.cached is None else found.cached
-    write = plain if found.write is None else found.write
-    write_long = write if found.write_long is None else found.write_long
+    plain, read, write, write_long = inputs
     usd = (
         plain * (total - (cached or 0) - (written or 0))
         + read * (cached or 0)

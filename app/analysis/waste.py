@@ -82,14 +82,10 @@ def not_read(rates: Rates, tokens: int, written: int, long: int) -> Decimal | No
 
     Those that were written, and among them the long ones, are counted first.
     """
-    plain = rates.input
-    if plain is None:
+    inputs = rates.inputs
+    if inputs is None or (long and rates.lacks_write_long):
         return None
-    read = plain if rates.cached is None else rates.cached
-    write = plain if rates.write is None else rates.write
-    write_long = write if rates.write_long is None else rates.write_long
-    if long and rates.write is not None and rates.write_long is None:
-        return None
+    plain, read, write, write_long = inputs
     long = min(tokens, long)
     written = min(tokens, written) - long
     paid = plain * (tokens - written - long) + write * written + write_long * long
