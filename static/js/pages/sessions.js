@@ -2,7 +2,7 @@
 // The list of sessions: strips, figures, sub-agents under their roots, and new turns that do not move what is read.
 
 import { get, isAbort, refused } from "../lib/api.js";
-import { all, announce, byId, fill, icon, typing } from "../lib/dom.js";
+import { all, announce, byId, fill, icon } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
 import { apiQuery, changed, filterQuery, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
@@ -12,6 +12,7 @@ import { sessionRow } from "../lib/sessions-list.js";
 import * as shell from "../lib/shell.js";
 import { legend } from "../lib/strip.js";
 import { Toolbar } from "../lib/toolbar.js";
+import { walkByKeys } from "../lib/walk.js";
 
 const PAGE = 25;
 const MEMBERS = 100;
@@ -164,22 +165,7 @@ async function toggle(root) {
   draw();
 }
 
-/** @param {1 | -1} step */
-function move(step) {
-  const links = all(".row-link", body);
-  const at = links.findIndex((link) => link.closest("tr") === document.activeElement?.closest("tr"));
-  const next = links[at < 0 ? 0 : at + step];
-  next?.focus();
-  next?.closest("tr")?.scrollIntoView({ block: "nearest" });
-}
-
-document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || typing()) return;
-  const act = { j: () => move(1), k: () => move(-1), r: () => void load(), "/": () => byId("q").focus() }[event.key];
-  if (!act) return;
-  event.preventDefault();
-  act();
-});
+walkByKeys(body, "tr", () => void load(), { "/": () => byId("q").focus() });
 
 sort.addEventListener("change", () => toolbar.go({ ...toolbar.view, own: sort.value === "recent" ? {} : { sort: sort.value } }));
 byId("show-new").addEventListener("click", () => {
