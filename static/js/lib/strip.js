@@ -3,7 +3,7 @@
 // well as by its colour.
 
 import { fill, h, s } from "./dom.js";
-import { integer } from "./format.js";
+import { counted, integer } from "./format.js";
 
 /**
  * What is drawn of a letter, in a cell of 20 in height: from where to where, and in which token.
@@ -67,8 +67,8 @@ function summary(letters, leftOut) {
     if (isBreak(letter)) breaks += 1;
   }
   const parts = [...counts].sort((a, b) => b[1] - a[1]).map(([words, count]) => `${integer(count)} ${words}`);
-  const which = leftOut ? `The last ${integer(letters.length)} of ${integer(letters.length + leftOut)} turns` : `${integer(letters.length)} ${letters.length === 1 ? "turn" : "turns"}`;
-  return `${which}: ${parts.join("; ")}; ${integer(breaks)} ${breaks === 1 ? "break" : "breaks"}.`;
+  const which = leftOut ? `The last ${integer(letters.length)} of ${integer(letters.length + leftOut)} turns` : counted(letters.length, "turn");
+  return `${which}: ${parts.join("; ")}; ${counted(breaks, "break")}.`;
 }
 
 /**
