@@ -1,3 +1,5 @@
+from decimal import Decimal
+
 import pytest
 from sqlalchemy import Engine, text
 
@@ -55,12 +57,19 @@ def test_sessions_come_in_the_order_that_is_wanted(engine: Engine):
         [
             at(0, "a", **parted, missed_tokens=5),
             at(1, "a", **parted, missed_tokens=None),
-            at(2, "a"),
+            at(2, "a", cost_usd=Decimal(2)),
             at(3, "b", **parted, missed_tokens=9),
-            at(4, "c"),
+            at(4, "c", cost_usd=Decimal(3)),
         ],
     )
-    expected = {"recent": "cba", "turns": "abc", "missed": "bac", "mismatches": "bac"}
+    expected = {
+        "recent": "cba",
+        "turns": "abc",
+        "cost": "cab",
+        "missed": "bac",
+        "mismatches": "bac",
+    }
+    assert expected.keys() == sessions.SORTS.keys()
     assert expected == {
         sort: "".join(key[-1] for key, *_ in keys(engine, sort)) for sort in expected
     }
