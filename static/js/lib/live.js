@@ -154,3 +154,18 @@ export function coalesced(work, least = 1000) {
     void run();
   };
 }
+
+/**
+ * Two ways to fetch a page: at once for another view, which makes what is being fetched stale, and for new rows, which
+ * wait for it.
+ * @param {() => Promise<void>} work
+ */
+export function loading(work) {
+  let running = Promise.resolve();
+  const load = () => (running = work());
+  const refresh = coalesced(async () => {
+    await running;
+    await load();
+  });
+  return { load, refresh };
+}

@@ -9,7 +9,7 @@ import { byId } from "../lib/dom.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer, regrouped } from "../lib/format.js";
 import { selecting } from "../lib/keyed.js";
-import { coalesced, Live } from "../lib/live.js";
+import { Live, loading } from "../lib/live.js";
 import { serverSays, wireAges } from "../lib/server-time.js";
 import * as shell from "../lib/shell.js";
 import { Toolbar } from "../lib/toolbar.js";
@@ -29,15 +29,9 @@ let rows = [];
 let cursor = null;
 /** @type {{from: string, to: string} | null} */
 let range = null;
-/** @type {Promise<void>} */
-let running = Promise.resolve();
 
+const { load, refresh } = loading(fetchAll);
 const toolbar = new Toolbar(() => void load());
-
-function load() {
-  running = fetchAll();
-  return running;
-}
 
 async function fetchAll() {
   current.abort();
@@ -120,10 +114,6 @@ async function more() {
   byId("more", HTMLButtonElement).disabled = false;
 }
 
-const refresh = coalesced(async () => {
-  await running;
-  await load();
-});
 const live = new Live({
   rows: (heard) => {
     if (since && heard.some((row) => inRange(toolbar.view, row, since))) refresh();

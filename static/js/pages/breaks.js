@@ -12,7 +12,7 @@ import { showEmpty } from "../lib/empty.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
 import { selecting } from "../lib/keyed.js";
-import { coalesced, Live } from "../lib/live.js";
+import { coalesced, Live, loading } from "../lib/live.js";
 import { serverSays, wireAges } from "../lib/server-time.js";
 import * as shell from "../lib/shell.js";
 import { Toolbar } from "../lib/toolbar.js";
@@ -29,9 +29,8 @@ let shown = null; // the view that the page shows, so that new data of the same 
 let since = "";
 /** @type {string[]} */
 let order = [];
-/** @type {Promise<void>} */
-let running = Promise.resolve();
 
+const { load, refresh } = loading(fetchAll);
 const toolbar = new Toolbar(() => void load());
 
 const own = () => ({ state: toolbar.view.own?.state ?? "open", sort: toolbar.view.own?.sort ?? "missed" });
@@ -39,11 +38,6 @@ const own = () => ({ state: toolbar.view.own?.state ?? "open", sort: toolbar.vie
 /** The page's own query string, what is its own included. */
 function key() {
   return `${pageQuery({ ...toolbar.view, turn: null })}&${JSON.stringify(own())}`;
-}
-
-function load() {
-  running = fetchAll();
-  return running;
 }
 
 async function fetchAll() {
@@ -162,11 +156,6 @@ sort.addEventListener("change", () => choose({ sort: sort.value }));
 
 walkByKeys(list, "tr", () => void load());
 
-// new rows wait for what is being fetched; only another view makes it stale
-const refresh = coalesced(async () => {
-  await running;
-  await load();
-});
 const live = new Live({
   rows: (rows) => {
     if (since && rows.some((row) => inRange(toolbar.view, row, since))) refresh();

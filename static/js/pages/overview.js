@@ -10,7 +10,7 @@ import { showFigures } from "../lib/figures.js";
 import { regrouped } from "../lib/format.js";
 import { showFunnel } from "../lib/funnel.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
-import { coalesced, Live } from "../lib/live.js";
+import { Live, loading } from "../lib/live.js";
 import * as shell from "../lib/shell.js";
 import { dataTable } from "../lib/table.js";
 import { moment } from "../lib/time.js";
@@ -26,8 +26,6 @@ let current = new AbortController();
 /** @type {string | null} */
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let since = "";
-/** @type {Promise<void>} */
-let running = Promise.resolve();
 
 /** One chart with its caption, its table and its zoom button. */
 class Panel {
@@ -115,14 +113,9 @@ class Panel {
   }
 }
 
+const { load, refresh } = loading(fetchAll);
 const toolbar = new Toolbar(() => void load());
 const panels = all("figure[data-slug]").map((figure) => new Panel(figure));
-
-/** Fetch the whole page; a newer call makes this one stale. */
-function load() {
-  running = fetchAll();
-  return running;
-}
 
 /**
  * Says so where the view reaches into time whose rows were deleted.
@@ -136,6 +129,7 @@ function showKept({ range, ledger }) {
   }
 }
 
+/** Fetch the whole page; a newer call makes this one stale. */
 async function fetchAll() {
   current.abort();
   current = new AbortController();
@@ -208,11 +202,6 @@ function painted() {
   return new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
 }
 
-// new rows wait for what is being fetched; only another view makes it stale
-const refresh = coalesced(async () => {
-  await running;
-  await load();
-});
 const live = new Live({
   rows: (rows) => {
     if (!since || rows.some((row) => inRange(toolbar.view, row, since))) refresh();
