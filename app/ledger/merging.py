@@ -16,7 +16,17 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, case, delete, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Engine,
+    bindparam,
+    case,
+    delete,
+    func,
+    or_,
+    select,
+)
 
 from app.ledger import store
 from app.ledger.database import WRITES
@@ -39,6 +49,9 @@ _MARK = (
 )
 c, m, u = turns.c, merged_records.c, unmerged_sessions.c
 _columns = [c[name] for name in COLUMNS]
+_UNMARK = delete(unmerged_sessions).where(
+    u.session == bindparam("name"), u.times == bindparam("seen")
+)
 _log = c.source.startswith(LOGGED, autoescape=True)
 
 
@@ -65,10 +78,9 @@ def merge_waiting(engine: Engine, *, stop: Callable[[], bool] = lambda: False) -
         if stop():
             break
         with engine.execution_options(**WRITES).begin() as connection:
-            for name, times in found:
-                # Not if it was marked again meanwhile.
-                mine = (u.session == name) & (u.times == times)
-                connection.execute(delete(unmerged_sessions).where(mine))
+            # Not those that were marked again meanwhile.
+            looked_at = [{"name": name, "seen": times} for name, times in found]
+            connection.execute(_UNMARK, looked_at)
         last = found[-1].session
     return changed
 
