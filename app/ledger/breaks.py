@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -231,12 +230,11 @@ _PRICED = (
 def counted(connection: Connection, view: Filter, group: str | None = None) -> Iterator[TurnRow]:
     """The breaks of a view whose missed tokens are known; the rows hold no more than what their
     group and their price are told from."""
-    unknown: dict[str, Any] = dict.fromkeys(COLUMNS)
     query = select(*(c[name] for name in _PRICED)).where(
         _of(group), where(view), c.missed_tokens.is_not(None)
     )
     for values in connection.execute(query):
-        yield TurnRow(**(unknown | dict(zip(_PRICED, values, strict=True))))
+        yield TurnRow.of_some(_PRICED, values)
 
 
 def page(

@@ -5,14 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 
 from app.ledger.conditions import generation, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import TurnRow
 
 c = turns.c
 _NAME: ColumnElement[str] = func.coalesce(c.session, c.session_key)
@@ -46,11 +45,10 @@ def rows_of(
     connection: Connection, view: Filter, name: str, columns: Sequence[str]
 ) -> Iterator[TurnRow]:
     """The generation turns of a session in the view; they hold nothing but these columns."""
-    unknown: dict[str, Any] = dict.fromkeys(COLUMNS)
     query = select(*(c[name] for name in columns)).where(
         where(view),
         generation,
         or_(c.session == name, and_(c.session.is_(None), c.session_key == name)),
     )
     for values in connection.execute(query):
-        yield TurnRow(**(unknown | dict(zip(columns, values, strict=True))))
+        yield TurnRow.of_some(columns, values)

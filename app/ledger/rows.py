@@ -12,7 +12,7 @@ them. ``None`` is unknown, never zero.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -123,6 +123,11 @@ class TurnRow:
         missing, or too many."""
         return cls(**dict(zip(COLUMNS, values, strict=True)))
 
+    @classmethod
+    def of_some(cls, columns: Sequence[str], values: Sequence[Any], **more: Any) -> TurnRow:
+        """A row of which only these columns are known."""
+        return cls(**(_UNKNOWN | dict(zip(columns, values, strict=True)) | more))
+
     def values(self) -> tuple[Any, ...]:
         """The values in the order of ``COLUMNS``."""
         return tuple(getattr(self, name) for name in COLUMNS)
@@ -145,6 +150,7 @@ class TurnRow:
 
 
 COLUMNS: tuple[str, ...] = tuple(field.name for field in fields(TurnRow))
+_UNKNOWN: dict[str, Any] = dict.fromkeys(COLUMNS)
 TIME_COLUMNS = frozenset({"started_at", "ended_at", "recorded_at"})
 BOOL_COLUMNS = frozenset({"eligible", "store"})
 DECIMAL_COLUMNS = frozenset({"cost_usd"})

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from sqlalchemy import (
     BigInteger,
@@ -198,18 +197,11 @@ def strips(
             for key in some
         ]
         for key, *values, _id in connection.execute(union_all(*each)):
-            found[key].append(partial_row(STRIP, values, session_key=key))
+            found[key].append(TurnRow.of_some(STRIP, values, session_key=key))
     for rows in found.values():
         rows.reverse()
     return found
 
-
-def partial_row(columns: Sequence[str], values: Sequence[Any], **more: Any) -> TurnRow:
-    """A row of which only these columns are known."""
-    return TurnRow(**(_UNKNOWN | dict(zip(columns, values, strict=True)) | more))
-
-
-_UNKNOWN: dict[str, Any] = dict.fromkeys(COLUMNS)
 
 LANES = (
     "turn_id", "started_at", "ended_at", "source", "kind", "status", "session_key", "chain",
@@ -256,8 +248,8 @@ def turns_of(
     )
     earlier = earlier.order_by(c.started_at.desc(), c.id.desc()).limit(context)
     return Turns(
-        [partial_row(LANES, values) for _, *values in reversed(shown)],
-        [partial_row(LANES, values) for values in reversed(connection.execute(earlier).all())]
+        [TurnRow.of_some(LANES, values) for _, *values in reversed(shown)],
+        [TurnRow.of_some(LANES, values) for values in reversed(connection.execute(earlier).all())]
         if context
         else [],
         cursors.write(started, number) if len(found) > limit else None,

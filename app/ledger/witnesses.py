@@ -4,14 +4,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from sqlalchemy import BigInteger, Connection, case, cast, func, select
 
 from app.ledger.conditions import where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rows import COLUMNS, TurnRow
+from app.ledger.rows import TurnRow
 from engine.model import Kind
 
 c = turns.c
@@ -36,8 +35,7 @@ def counted(
         .where(where(view), c.kind == Kind.GENERATION.value, c.cache_verdict.is_not(None))
         .group_by(*(label.name for label in labels))
     )
-    unknown: dict[str, Any] = dict.fromkeys(COLUMNS)
     return [
-        (TurnRow(**(unknown | dict(zip(columns, values, strict=True)))), turns_, missed)
+        (TurnRow.of_some(columns, values), turns_, missed)
         for *values, turns_, missed in connection.execute(query)
     ]
