@@ -163,8 +163,7 @@ def _of_session(rows: Iterable[Passing], sellers: Sellers) -> Iterator[Reset]:
             continue
         if row.kind != Kind.GENERATION:
             continue
-        told = bool(chain.requests) or rewrites(row.epoch_reset_reason)
-        chain.told = chain.told or told
+        chain.told = chain.told or bool(chain.requests) or rewrites(row.epoch_reset_reason)
         rewritten = chain.told or row.cache_verdict == Verdict.HISTORY_REWRITE
         if not _counted(row):
             if chain.current is not None and not rewritten:
@@ -174,12 +173,12 @@ def _of_session(rows: Iterable[Passing], sellers: Sellers) -> Iterator[Reset]:
         if short is not None and not _is_long_again(chain, row):
             ended = chain.begin(short, [], sellers)
             yield from _closed(ended)
+        if rewritten:
+            open_[id(chain)] = chain
         if rewritten and not chain.told:
             chain.short = row
-            open_.setdefault(id(chain), chain)
             continue
         if rewritten:
-            open_.setdefault(id(chain), chain)
             ended = chain.begin(row, beside + chain.requests, sellers)
             beside, chain.requests, chain.told = [], [], False
             yield from _closed(ended)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from app.analysis.cache_life import retention_of
-from app.analysis.lanes import GONE, MAY_BE_GONE, gap
+from app.analysis.lanes import ALIVE, GONE, MAY_BE_GONE, gap
 from app.ledger.rows import TurnRow
 
 NAMED: dict[str, str] = {
@@ -85,7 +85,7 @@ def _gap(before: TurnRow, row: TurnRow) -> Iterator[Difference]:
         said += f"; a cache is sure to live {_time(retention.soft)} only"
     else:
         said += f", within the {_time(retention.soft)} that a cache lives"
-    yield Difference("gap", f"{said}.", notable=found.life != 0)
+    yield Difference("gap", f"{said}.", notable=found.life != ALIVE)
 
 
 def _amounts(before: TurnRow, row: TurnRow) -> Iterator[Difference]:
