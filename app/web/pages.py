@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable, Callable
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -25,6 +26,16 @@ WRONG_TOKEN = "This is not the token of this server."  # noqa: S105  (a sentence
 # foreign page's. This policy still tells other sites nothing.
 _FORM_HEADERS = {"referrer-policy": "same-origin"}
 ICON = "img/mark.svg"
+PLAIN = {
+    "/": "overview",
+    "/sessions": "sessions",
+    "/requests": "requests",
+    "/breaks": "breaks",
+    "/import": "import",
+    "/connect": "connect",
+    "/settings": "settings",
+}
+"""Pages that need to know nothing, by their paths."""
 
 
 class Pages:
@@ -64,25 +75,18 @@ def router(web: Web) -> APIRouter:
     # On the event loop, which it takes less than a millisecond: a page comes and says what is wrong
     # although every thread waits for the database.
 
-    @routes.api_route("/", methods=["GET", "HEAD"])
-    async def overview() -> HTMLResponse:
-        return HTMLResponse(pages.render("overview"))
+    def plain(page: str) -> Callable[[], Awaitable[HTMLResponse]]:
+        async def shell() -> HTMLResponse:
+            return HTMLResponse(pages.render(page))
 
-    @routes.api_route("/requests", methods=["GET", "HEAD"])
-    async def requests() -> HTMLResponse:
-        return HTMLResponse(pages.render("requests"))
+        return shell
 
-    @routes.api_route("/sessions", methods=["GET", "HEAD"])
-    async def sessions() -> HTMLResponse:
-        return HTMLResponse(pages.render("sessions"))
+    for path, page in PLAIN.items():
+        routes.add_api_route(path, plain(page), methods=["GET", "HEAD"])
 
     @routes.api_route("/sessions/{session_key}", methods=["GET", "HEAD"])
     async def session(session_key: str) -> HTMLResponse:
         return HTMLResponse(pages.render("session", session_key=session_key))
-
-    @routes.api_route("/breaks", methods=["GET", "HEAD"])
-    async def breaks() -> HTMLResponse:
-        return HTMLResponse(pages.render("breaks"))
 
     @routes.api_route("/breaks/{group:path}", methods=["GET", "HEAD"])
     async def one_break(group: str) -> HTMLResponse:
@@ -91,18 +95,6 @@ def router(web: Web) -> APIRouter:
     @routes.api_route("/alerts", methods=["GET", "HEAD"])
     async def alerts() -> HTMLResponse:
         return HTMLResponse(pages.render("alerts", received=web.received is not None))
-
-    @routes.api_route("/import", methods=["GET", "HEAD"])
-    async def imports() -> HTMLResponse:
-        return HTMLResponse(pages.render("import"))
-
-    @routes.api_route("/connect", methods=["GET", "HEAD"])
-    async def connect() -> HTMLResponse:
-        return HTMLResponse(pages.render("connect"))
-
-    @routes.api_route("/settings", methods=["GET", "HEAD"])
-    async def settings() -> HTMLResponse:
-        return HTMLResponse(pages.render("settings"))
 
     @routes.get("/login")
     async def login_form(request: Request) -> Response:
