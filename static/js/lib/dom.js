@@ -16,14 +16,7 @@ const assets = document.documentElement.dataset.static ?? "/static";
  * @returns {HTMLElementTagNameMap[K]}
  */
 export function h(tag, props = {}, ...children) {
-  const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(props)) {
-    if (value === false || value === null || value === undefined) continue;
-    if (typeof value === "function") element.addEventListener(name, value);
-    else element.setAttribute(name, value === true ? "" : String(value));
-  }
-  add(element, ...children);
-  return element;
+  return dressed(document.createElement(tag), props, children);
 }
 
 /**
@@ -53,14 +46,7 @@ export function fill(parent, ...children) {
  * @param {string} name
  */
 export function icon(name) {
-  const svg = document.createElementNS(SVG, "svg");
-  svg.setAttribute("aria-hidden", "true");
-  svg.setAttribute("width", "16");
-  svg.setAttribute("height", "16");
-  const use = document.createElementNS(SVG, "use");
-  use.setAttribute("href", `${assets}/img/icons.svg#${name}`);
-  svg.append(use);
-  return svg;
+  return s("svg", { "aria-hidden": "true", width: 16, height: 16 }, s("use", { href: `${assets}/img/icons.svg#${name}` }));
 }
 
 /**
@@ -71,11 +57,20 @@ export function icon(name) {
  * @returns {SVGElement}
  */
 export function s(tag, props = {}, ...children) {
-  const element = /** @type {SVGElement} */ (document.createElementNS(SVG, tag));
+  return dressed(/** @type {SVGElement} */ (document.createElementNS(SVG, tag)), props, children);
+}
+
+/**
+ * @template {Element} T
+ * @param {T} element
+ * @param {Props} props
+ * @param {Child[]} children
+ */
+function dressed(element, props, children) {
   for (const [name, value] of Object.entries(props)) {
     if (value === false || value === null || value === undefined) continue;
     if (typeof value === "function") element.addEventListener(name, value);
-    else element.setAttribute(name, String(value));
+    else element.setAttribute(name, value === true ? "" : String(value));
   }
   add(element, ...children);
   return element;
