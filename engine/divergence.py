@@ -14,7 +14,7 @@ from engine.chain import HeldItem
 from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
 from engine.freezing import Keys
 from engine.held import Digested
-from engine.model import DivergenceClass, Evidence
+from engine.model import DivergenceClass, Evidence, is_metadata
 from engine.nature import first_difference
 from engine.places import Place, Teller, value_at
 
@@ -106,7 +106,7 @@ def _of_items(
     if now is not None and comparable:
         where = before.difference(now, freeze) or ()
         told = _with_place(evidence, teller.place(held, sent, where))
-        if not any(map(freezable.is_metadata, (told.path or "").split("/")[2:])):
+        if not any(map(is_metadata, (told.path or "").split("/")[2:])):
             return told
         keys = freezable.keys(baseline[index:], request[index:], teller, freeze)
         return replace(told, freezable=keys)

@@ -14,6 +14,7 @@ from msgspec import Raw
 from engine import freezing, items
 from engine.chain import HeldItem
 from engine.freezing import Keys
+from engine.model import is_metadata
 from engine.places import Teller
 
 _MOST = 4
@@ -48,7 +49,3 @@ def _key(held: HeldItem, sent: Raw, teller: Teller, freeze: Keys) -> str | None:
     except (ValueError, RecursionError):
         return None
     return next((step for step in steps if is_metadata(step) and step in teller.shown), None)
-
-
-def is_metadata(key: str) -> bool:
-    return key.startswith("_") or key == "metadata"

@@ -141,6 +141,11 @@ class DivergenceClass(StrEnum):
     REPLACED = "replaced"
 
 
+def is_metadata(key: str) -> bool:
+    """Whether agents hang metadata on items under this JSON key."""
+    return key.startswith("_") or key == "metadata"
+
+
 class Nature(StrEnum):
     """What kind of change made one value out of another, in a word that tells no content."""
 

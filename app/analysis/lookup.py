@@ -9,8 +9,7 @@ from app.analysis.catalogue import AFTER_A_FAULT, LOST, REASONS, Advice
 from app.analysis.parted import Parted, parted
 from app.analysis.testimony import compared
 from app.ledger.rows import TurnRow
-from engine import freezable
-from engine.model import DivergenceClass, Nature, Reason
+from engine.model import DivergenceClass, Nature, Reason, is_metadata
 
 _VOLATILE = (Nature.TIME, Nature.NUMBER, Nature.IDENTIFIER)
 
@@ -131,7 +130,7 @@ def _is_answered(found: Parted) -> bool:
 
 def _output(found: Parted, steps: list[str]) -> str:
     # A key that is visible and begins like metadata, at any depth: /output/_meta, /output/0/_meta.
-    if any(map(freezable.is_metadata, steps[1:])):
+    if any(map(is_metadata, steps[1:])):
         return "metadata_moved"
     if found.nature == Nature.RESERIALIZED:
         return "output_respelled"

@@ -26,8 +26,7 @@ from app.analysis.testimony import compared
 from app.analysis.verdicts import Grade, Verdict
 from app.analysis.waste import Loss, Waste
 from app.ledger.rows import TurnRow
-from engine import freezable
-from engine.model import DivergenceClass, Reason
+from engine.model import DivergenceClass, Reason, is_metadata
 
 
 class Policy(StrEnum):
@@ -173,7 +172,7 @@ def _of_metadata(found: Parted) -> Needed:
     if found.freezable:
         return Needed(frozenset(Remedy(Policy.FREEZE, key) for key in found.freezable), proven=True)
     steps = (found.path or "").split("/")[2:]
-    key = next(one for one in steps if freezable.is_metadata(one))
+    key = next(one for one in steps if is_metadata(one))
     return Needed(frozenset({Remedy(Policy.FREEZE, key)}), proven=False)
 
 
