@@ -2,10 +2,11 @@
 // What the states of breaks are called, where their numbers lead, and what may be decided about them.
 
 import { ApiError, send } from "./api.js";
-import { announce, byId, h, icon } from "./dom.js";
+import { announce, h, icon } from "./dom.js";
 import { GENERATION } from "./drill.js";
 import { changed, href } from "./filters.js";
 import { counted, dollars, orUnknown } from "./format.js";
+import * as shell from "./shell.js";
 import { moment } from "./time.js";
 
 /** @typedef {import("./filters.js").View} View */
@@ -115,23 +116,11 @@ export function acts(group, done, small = false) {
 async function decide(group, body, done) {
   try {
     const told = await send("PATCH", `/api/breaks/${group.id.split("/").map(encodeURIComponent).join("/")}`, { ...body, seen: group.decided?.at ?? null });
-    refuse(null);
+    shell.showRefusal(null);
     announce(`Now ${breakWord(told.state)}: ${group.sentence}`);
   } catch (fault) {
-    refuse(fault);
+    shell.showRefusal(fault);
     if (!(fault instanceof ApiError && fault.status === 409)) return;
   }
   done();
-}
-
-/** @param {any} fault null when all is well */
-function refuse(fault) {
-  byId("refusal").hidden = !fault;
-  if (!fault) return;
-  byId("refusal-message").textContent = fault.message;
-  byId("refusal-hint").textContent = fault.hint ?? "";
-}
-
-export function wireRefusal() {
-  byId("refusal-close").addEventListener("click", () => refuse(null));
 }

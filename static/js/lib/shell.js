@@ -138,3 +138,19 @@ export function showFault(fault) {
   byId("fault-message").textContent = message;
   byId("fault-hint").textContent = [hint, code ? `(${code})` : ""].filter(Boolean).join(" ");
 }
+
+/**
+ * What could not be done; unlike what could not be fetched it stays to be read until the next try.
+ * @param {unknown} fault null when all is well
+ */
+export function showRefusal(fault) {
+  byId("refusal").hidden = !fault;
+  if (!fault) return;
+  const { message, hint } = /** @type {{message: string, hint?: string | null}} */ (fault);
+  byId("refusal-message").textContent = message;
+  byId("refusal-hint").textContent = hint ?? "";
+}
+
+export function wireRefusal() {
+  byId("refusal-close").addEventListener("click", () => showRefusal(null));
+}

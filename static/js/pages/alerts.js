@@ -117,23 +117,19 @@ const refresh = every(load, PAUSE);
 
 /** Do something that changes the server's state, show what is wrong with it, and look anew. @param {() => Promise<unknown>} work */
 async function change(work) {
-  showRefusal(null);
+  shell.showRefusal(null);
   try {
     await work();
   } catch (fault) {
     const lost = /** @type {{code?: string}} */ (fault).code === "unreachable";
-    showRefusal(lost ? { message: "Warmline did not answer.", hint: "What you asked for may not have been done: look once it answers again." } : fault);
+    refuse(lost ? { message: "Warmline did not answer.", hint: "What you asked for may not have been done: look once it answers again." } : fault);
   }
   await refresh();
 }
 
-/** What could not be done stays to be read until the next try, unlike what could not be fetched. @param {unknown} fault */
-function showRefusal(fault) {
-  byId("refusal").hidden = !fault;
-  if (!fault) return;
-  const { message, hint } = /** @type {{message: string, hint?: string | null}} */ (fault);
-  byId("refusal-message").textContent = message;
-  byId("refusal-hint").textContent = hint ?? "";
+/** @param {unknown} fault */
+function refuse(fault) {
+  shell.showRefusal(fault);
   byId("refusal").scrollIntoView({ block: "center" });
 }
 
@@ -227,10 +223,10 @@ function followLink() {
   const query = new URLSearchParams(location.search);
   const silenced = query.get("silence");
   const rule = query.get("rule");
-  if (rule && !showRule(rule)) showRefusal(GONE);
+  if (rule && !showRule(rule)) refuse(GONE);
   if (silenced === null) return;
   // never in its place a silence of all rules
-  if (!rules.some((one) => one.id === silenced)) return showRefusal(GONE);
+  if (!rules.some((one) => one.id === silenced)) return refuse(GONE);
   const labels = Object.fromEntries(GROUPINGS.flatMap((name) => (query.get(name) ? [[name, query.get(name) ?? ""]] : [])));
   silence(rules.find((one) => one.id === silenced) ?? null, labels);
 }
@@ -242,7 +238,7 @@ shell.wireZone(() => {
 });
 shell.wireUpdated();
 wirePanel();
-byId("refusal-close").addEventListener("click", () => showRefusal(null));
+shell.wireRefusal();
 wireAges();
 for (const button of all("[data-refresh]")) button.addEventListener("click", () => void refresh());
 byId("new-rule").addEventListener("click", () => newRule({ ...PRESET }));

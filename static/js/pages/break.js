@@ -4,7 +4,7 @@
 import { ApiError, get, isAbort, refused } from "../lib/api.js";
 import { barChart, bars, barTable } from "../lib/bars.js";
 import { drawClients, drawExamples, drawOnset, drawSessions, drawWhat } from "../lib/break-parts.js";
-import { breakRows, wireRefusal } from "../lib/break-words.js";
+import { breakRows } from "../lib/break-words.js";
 import { byId } from "../lib/dom.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer, regrouped } from "../lib/format.js";
@@ -130,5 +130,5 @@ shell.wireView(toolbar, live, () => void load(), () => {
   void load();
 });
 wireAges();
-wireRefusal();
+shell.wireRefusal();
 void load();

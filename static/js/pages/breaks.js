@@ -2,7 +2,7 @@
 // Breaks: what broke, how often and since when, what it costs, and who says so.
 
 import { get, isAbort, refused } from "../lib/api.js";
-import { OPEN, wireRefusal } from "../lib/break-words.js";
+import { OPEN } from "../lib/break-words.js";
 import { costLine, drawCosts } from "../lib/breaks-costs.js";
 import { drawList } from "../lib/breaks-list.js";
 import { drawDrift, drawResets } from "../lib/breaks-resets.js";
@@ -169,5 +169,5 @@ shell.wireView(toolbar, live, () => void load(), () => {
   void load();
 });
 wireAges();
-wireRefusal();
+shell.wireRefusal();
 void load();
