@@ -10,7 +10,7 @@ import { moment } from "./time.js";
 const MOST = 10; // more is for the API
 
 /** @param {string} key @param {string} turn */
-export function sessionPage(key, turn) {
+function sessionPage(key, turn) {
   return `/sessions/${encodeURIComponent(key)}?turn=${encodeURIComponent(turn)}`;
 }
 

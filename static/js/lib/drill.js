@@ -15,7 +15,7 @@ export const GENERATION = Object.freeze({ kind: ["generation"], status: ["comple
  * @param {Payload} payload
  * @param {Date} at
  */
-export function bucketAt(payload, at) {
+function bucketAt(payload, at) {
   const [from, to] = ["from", "to"].map((key) => payload.table.columns.findIndex((column) => column.key === key));
   if (from < 0 || to < 0) return null;
   const time = at.getTime();

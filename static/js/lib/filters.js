@@ -12,7 +12,7 @@ import { zone } from "./time.js";
  * @property {Record<string, string>} [own] what only this page knows of, such as its order
  */
 
-export const DEFAULT_FROM = "now-24h";
+const DEFAULT_FROM = "now-24h";
 export const DEFAULT_TO = "now";
 
 /** Names of the query string that are not filters. */

@@ -23,7 +23,7 @@
  */
 
 /** So many lanes at most; what is more shares the last one. */
-export const MOST_LANES = 12;
+const MOST_LANES = 12;
 
 export class Turns {
   /** In the order in which they began. @type {Turn[]} */ list = [];
@@ -37,7 +37,7 @@ export class Turns {
   }
 
   /**
-   * The last page: what is older is kept where the two touch. Whether anything is another.
+   * The last page: what is older is kept where the two touch.
    * @param {any} page
    */
   begin(page) {
@@ -90,7 +90,7 @@ function read(page) {
  * @param {Turn[]} list
  * @returns {number} how many there are
  */
-export function assign(list) {
+function assign(list) {
   /** @type {Map<string | null, number>} */
   const last = new Map();
   list.forEach((turn, place) => last.set(turn.chain, place));

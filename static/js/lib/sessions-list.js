@@ -14,7 +14,7 @@ import { clock, day, moment, sameDay } from "./time.js";
  * @param {string} key
  * @param {View} view
  */
-export function sessionHref(key, view) {
+function sessionHref(key, view) {
   return href(`/sessions/${encodeURIComponent(key)}`, changed(view, { session: [], root: [], q: [] }));
 }
 

@@ -54,6 +54,6 @@ export function source(from, preset = "preset") {
 }
 
 /** The words of a help, with what stands in backticks as code. @param {string} text */
-export function withCode(text) {
+function withCode(text) {
   return text.split("`").map((part, at) => (at % 2 ? h("code", {}, part) : part));
 }

@@ -71,7 +71,7 @@ const WORDS = { connecting: "Connecting", live: "Live", reconnecting: "Reconnect
  * The live state in words, with its switch.
  * @param {import("./live.js").Live} live
  */
-export function wireLive(live) {
+function wireLive(live) {
   const button = byId("live-switch", HTMLButtonElement);
   button.addEventListener("click", () => (live.paused ? live.resume() : live.pause()));
 }
