@@ -62,6 +62,7 @@ export function breakRows(group, view, range = {}) {
 
 /** @param {any} group @returns {Record<string, string[]>} */
 function ofGroup({ id, by, eligible, reason, changed_fields: fields, fallback_reason: fallback }) {
+  /** @type {Record<string, string[]>} */
   const decided = eligible ? { eligible: ["true"], mode: ["ws_full", "http_full"] } : { eligible: ["false"], reason: ["unknown", "continuation_off", "client_anchored"] };
   if (by === "fingerprint") return { ...decided, fingerprint: [id] };
   const alone = { ...decided, fingerprint: ["unknown"] };

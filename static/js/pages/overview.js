@@ -124,7 +124,7 @@ const panels = all("figure[data-slug]").map((figure) => new Panel(figure));
 function showKept({ range, ledger }) {
   const line = byId("kept");
   line.hidden = ledger.rows_from === null || range.from >= ledger.rows_from;
-  if (!line.hidden) {
+  if (ledger.rows_from !== null) {
     line.textContent = `Turns before ${moment(ledger.rows_from)} were deleted as too old. Their figures are kept, but not for every filter.`;
   }
 }
