@@ -195,6 +195,8 @@ def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int
         return 0
     locked = select(c.id, *(c[name] for name in _PRICING)).where(c.id.in_(ids), waits)
     found = connection.execute(locked.order_by(c.id).with_for_update()).all()
+    if not found:
+        return len(ids)  # another process has priced them, and more may wait
     # As far as prices and sums are concerned, they are rows.
     prices = [price(cast("TurnRow", row)) for row in found]
     connection.exec_driver_sql(

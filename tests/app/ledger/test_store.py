@@ -168,6 +168,22 @@ def test_rows_that_have_no_price_wait_for_one(writing: Engine):
     ] == [(row.cost_usd, row.price_note) for row in stored(writing)]
 
 
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_rows_that_another_has_priced_meanwhile_are_left_alone(writing: Engine):
+    _insert(writing, [make_row()])
+
+    @event.listens_for(writing, "before_cursor_execute")
+    def meanwhile(_connection, _cursor, statement, *_more):
+        if "FOR UPDATE" in statement and "cost_usd IS NULL" in statement:
+            event.remove(writing, "before_cursor_execute", meanwhile)
+            with writing.begin() as another:
+                another.execute(turns.update().values(price_note="the other's"))
+
+    with writing.begin() as connection:
+        assert 1 == store.put_prices(connection, lambda _row: store.Price(None, "a note"))
+    assert ["the other's"] == [row.price_note for row in stored(writing)]
+
+
 def test_nothing_is_priced_before_the_rollups_are_complete(writing: Engine):
     _insert(writing, [make_row()])
     with writing.begin() as connection:
