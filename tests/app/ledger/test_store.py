@@ -171,16 +171,18 @@ def test_rows_that_have_no_price_wait_for_one(writing: Engine):
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
 def test_rows_that_another_has_priced_meanwhile_are_left_alone(writing: Engine):
     _insert(writing, [make_row()])
+    seen = []
 
     @event.listens_for(writing, "before_cursor_execute")
     def meanwhile(_connection, _cursor, statement, *_more):
-        if "FOR UPDATE" in statement and "cost_usd IS NULL" in statement:
-            event.remove(writing, "before_cursor_execute", meanwhile)
+        if "FOR UPDATE" in statement and "price_note IS NULL" in statement:
+            seen.append(statement)
             with writing.begin() as another:
                 another.execute(turns.update().values(price_note="the other's"))
 
     with writing.begin() as connection:
         assert 1 == store.put_prices(connection, lambda _row: store.Price(None, "a note"))
+    assert 1 == len(seen)
     assert ["the other's"] == [row.price_note for row in stored(writing)]
 
 
