@@ -6,6 +6,7 @@ from typing import Any
 
 from app.analysis import trend
 from app.analysis.continuity import Share
+from app.analysis.growth import growth
 from app.analysis.trend import Trend
 from app.ledger.before import Before
 from app.ledger.cells import Continuity, Cost, TokenTotals
@@ -15,12 +16,14 @@ from app.ledger.summary import Summary
 
 def previous(figures: Summary, before: Before) -> dict[str, Any]:
     """``figures.previous`` of the API."""
+    grown = None if before.gap else growth(figures.tokens, before.tokens)
     return {
         "range": {"from": iso(before.view.start), "to": iso(before.view.end)},
         "gap": before.gap,
         "trends": None
         if before.gap
         else {name: _shown(found) for name, found in _trends(figures, before).items()},
+        "growth": None if grown is None else grown._asdict(),
     }
 
 

@@ -49,12 +49,20 @@ def test_the_main_figures_are_held_against_the_time_before(site):
         trends["cost_usd"]["now"],
         trends["cost_usd"]["change"],
     )
+    grown = previous["growth"]
+    assert (1.0, 1.0) == (grown["turns"], grown["input_per_turn"])
+    assert grown["non_cached"] == pytest.approx(grown["non_cached_share"])
+    assert grown["non_cached"] == pytest.approx(1 + trends["non_cached"]["change"])
 
 
 def test_a_time_before_that_is_not_whole_has_no_trends_and_few_turns_have_none_either(site):
     site.write([make_row(started_at=START)])
     previous = site.get("/api/summary", **VIEW)["previous"]
-    assert ("not_yet", None) == (previous["gap"], previous["trends"])
+    assert ("not_yet", None, None) == (
+        previous["gap"],
+        previous["trends"],
+        previous["growth"],
+    )
     site.write([make_row(started_at=START - HOUR)])
     trends = site.get("/api/summary", **VIEW)["previous"]["trends"]
     assert {("few", None)} == {(one["lack"], one["direction"]) for one in trends.values()}
