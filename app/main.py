@@ -178,6 +178,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
         on_begin=recorder.begin,
     )
     service.gateway = wired.gateway
+    web.reset_epoch = wired.gateway.reset_epoch
     stack.push_async_callback(wired.aclose)
     stack.callback(_refuse_new, service)
 
@@ -256,7 +257,7 @@ def _shut(web: Web) -> None:
 
 
 def _refuse_new(service: Service) -> None:
-    service.gateway = None
+    service.gateway = service.web.reset_epoch = None
 
 
 class GatewayFirst:

@@ -14,6 +14,7 @@ from app.gateway import compaction, http_turns, passthrough, ws_turns
 from app.gateway.access import HostPolicy, check
 from app.gateway.context import MIB, Context
 from app.gateway.head import head_of
+from app.gateway.resets import Reset, reset_epoch
 from app.gateway.upstreams import Route, Target, Upstreams
 from app.gateway.wire import Receive, Refusal, Scope, Send, refuse, refuse_upgrade
 from app.keys import Keys
@@ -70,6 +71,10 @@ class Gateway:
         return [
             (name, *self._context.driver.figures(name)) for name in self._context.upstreams.names
         ]
+
+    def reset_epoch(self, session_key: str, reason: str) -> Reset | None:
+        """Reset a session by its key; None where nothing of it is live here."""
+        return reset_epoch(self._context, session_key, reason)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         is_websocket = scope["type"] == "websocket"

@@ -17,6 +17,7 @@ from app.web import (
     connect,
     drift,
     economics,
+    epoch_reset,
     export,
     faults,
     imports,
@@ -66,6 +67,7 @@ def build(
     app.include_router(witnesses.router(web))
     app.include_router(breaks.router(web))
     app.include_router(sessions.router(web))
+    app.include_router(epoch_reset.router(web))
     app.include_router(drift.router(web))
     app.include_router(economics.router(web))
     app.include_router(export.router(web))

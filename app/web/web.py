@@ -12,6 +12,7 @@ from starlette.requests import Request
 from app.alerts.service import Alerts
 from app.clock import Clock
 from app.errors import AppError
+from app.gateway.resets import Reset
 from app.importers.service import Importing
 from app.keys import Keys
 from app.ledger.filters import Filter, parse
@@ -60,6 +61,8 @@ class Web:
     """At work between the service's start and its end."""
     importing: Importing | None = None
     """At work between the service's start and its end."""
+    reset_epoch: Callable[[str, str], Reset | None] | None = None
+    """The gateway's, while it serves: resets a session by its key, with a reason. On its loop."""
     settings: Settings | None = None
     received: Received | None = None
     """What the demo's own receiver got; None where there is no such receiver."""
