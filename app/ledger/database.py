@@ -8,6 +8,7 @@ refused with the command that does.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib.util
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -161,7 +162,8 @@ def upgrade(
             if connection.dialect.name == "postgresql":
                 connection.execute(select(func.pg_advisory_xact_lock(_MIGRATING)))
             _refuse_newer(connection)
-            command.upgrade(alembic_config(connection), "head")
+            if _revision(connection) != _head():
+                command.upgrade(alembic_config(connection), "head")
             revision = _revision(connection) or ""
         with _explained(url):
             build.build_missing(engine, progress)
@@ -251,8 +253,15 @@ def _script_config() -> Config:
     return config
 
 
-def _head() -> str | None:
-    return ScriptDirectory.from_config(_script_config()).get_current_head()
+@functools.cache
+def _revisions() -> tuple[str, ...]:
+    """What this version knows, newest first."""
+    scripts = ScriptDirectory.from_config(_script_config())
+    return tuple(script.revision for script in scripts.walk_revisions())
+
+
+def _head() -> str:
+    return _revisions()[0]
 
 
 def _revision(connection: Connection) -> str | None:
@@ -272,10 +281,7 @@ def _refuse_encoding(connection: Connection) -> None:
 
 def _refuse_newer(connection: Connection) -> None:
     current = _revision(connection)
-    known = {
-        script.revision for script in ScriptDirectory.from_config(_script_config()).walk_revisions()
-    }
-    if current is not None and current not in known:
+    if current is not None and current not in _revisions():
         raise LedgerError(
             "ledger_newer",
             f"The ledger was written by a newer version of Warmline (schema {current}).",

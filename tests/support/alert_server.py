@@ -21,6 +21,7 @@ from app.main import Service, create_app
 from app.settings import load
 from app.web.web import Received
 from tests.support.clock import ManualClock
+from tests.support.databases import migrated
 from tests.support.receiver import Answer, Receiver, receiving
 
 START_SECONDS = 15.0
@@ -56,7 +57,7 @@ def alerting(
     a receiver of the process itself got, as in the demo. Addresses on 127.0.0.1 are allowed."""
     config = folder / "warmline.toml"
     config.write_text(
-        f'database = "{folder / "ledger.db"}"\nupstream = "{UPSTREAM}"\n'
+        f'database = "{migrated(folder / "ledger.db")}"\nupstream = "{UPSTREAM}"\n'
         f'webhook_private_hosts = ["127.0.0.1"]\n{toml}'
     )
     clock = ManualClock()

@@ -17,6 +17,7 @@ from app.clock import Clock
 from app.main import Service, create_app
 from app.server import configure
 from app.settings import Settings, load
+from tests.support.databases import migrated
 
 
 def settings(folder: Path, upstream: str, toml: str = "", **flags: str) -> Settings:
@@ -70,6 +71,7 @@ class Running:
 
 @asynccontextmanager
 async def running(config: Settings, *, clock: Clock | None = None) -> AsyncIterator[Running]:
+    migrated(config.database)
     app = create_app(config, clock=clock)
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))

@@ -31,6 +31,7 @@ from app.web.live import Hub
 from app.web.site import build
 from app.web.web import Web
 from tests.support.clock import ManualClock
+from tests.support.databases import migrated
 
 PUBLIC = "93.184.216.34"
 """The address of every host name."""
@@ -90,7 +91,7 @@ def open_site(
     clock = ManualClock()
     hub = Hub(clock)
     named = database or str(folder / "ledger.db")
-    engine = prepare(named)
+    engine = prepare(migrated(named))
     telemetry = Telemetry("0.0")
     writer = LedgerWriter(engine, clock, linger=0.0)
     web = Web(

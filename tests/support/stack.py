@@ -33,6 +33,7 @@ from app.ledger.rows import TurnRow
 from app.main import Service, create_app
 from app.web.answers import Asgi, Receive, Scope, Send
 from tests.support import provider
+from tests.support.databases import migrated
 from tests.support.service import settings
 from tests.support.serving import Server
 
@@ -242,7 +243,9 @@ def stack(
     """
     with provider.provider_thread(kind, **options) as up, _listener() as listener:
         prepare(up)
-        app = create_app(settings(folder, up.url, **(flags or {})))
+        chosen = settings(folder, up.url, **(flags or {}))
+        migrated(chosen.database)
+        app = create_app(chosen)
         tap = Tap(app)
         listener.bind(("127.0.0.1", 0))
         port = listener.getsockname()[1]

@@ -7,6 +7,7 @@ from app.alerts import delivery_log, drill, groups
 from app.alerts.states import State, Told
 from app.ledger.database import prepare
 from tests.support.alerts import make_rule
+from tests.support.databases import migrated
 from tests.support.rows import START_MS
 
 BASE = "https://warm.example"
@@ -19,7 +20,7 @@ class Party:
 
 @pytest.fixture
 def engine(tmp_path):
-    opened = prepare(str(tmp_path / "ledger.db"))
+    opened = prepare(migrated(tmp_path / "ledger.db"))
     yield opened
     opened.dispose()
 

@@ -7,6 +7,7 @@ from app.errors import AppError
 from app.ledger.database import prepare
 from app.settings import load
 from tests.support.alerts import make_rule
+from tests.support.databases import migrated
 from tests.support.rows import START_MS
 
 RULE = 'signal = "break_rate"\nthreshold = 0.5\n'
@@ -14,7 +15,7 @@ RULE = 'signal = "break_rate"\nthreshold = 0.5\n'
 
 @pytest.fixture
 def engine(tmp_path):
-    opened = prepare(str(tmp_path / "ledger.db"))
+    opened = prepare(migrated(tmp_path / "ledger.db"))
     yield opened
     opened.dispose()
 

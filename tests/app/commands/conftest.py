@@ -5,6 +5,7 @@ import pytest
 
 from app.ledger.database import prepare
 from app.ledger.writer import write_rows
+from tests.support.databases import migrated
 from tests.support.rows import START_MS, make_row
 
 HOUR = 3_600_000
@@ -24,7 +25,7 @@ def ledger(tmp_path: Path) -> Iterator[list]:
         make_row(started_at=START_MS + HOUR, model="b"),
         make_row(started_at=START_MS + 2 * HOUR, model="=a"),
     ]
-    engine = prepare("ledger.sqlite3")
+    engine = prepare(migrated("ledger.sqlite3"))
     write_rows(engine, rows)
     engine.dispose()
     return rows

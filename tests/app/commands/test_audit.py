@@ -6,12 +6,13 @@ from click.testing import Result
 from app.ledger.database import prepare
 from app.ledger.writer import write_rows
 from tests.support.commands import run
+from tests.support.databases import migrated
 from tests.support.rows import make_row
 
 
 def continued(tmp_path: Path, **changes) -> None:
     """A ledger of two turns, of which the second continues the first."""
-    engine = prepare(str(tmp_path / "ledger.sqlite3"))
+    engine = prepare(migrated(tmp_path / "ledger.sqlite3"))
     before = make_row(turn_id="one", mode="ws_full", response_id="r1", baseline_digest="d1")
     given = {"previous_response_id": "r1", "prefix_digest": "d1", "mode": "ws_incremental"}
     write_rows(engine, [before, make_row(turn_id="two", **(given | changes))])

@@ -8,6 +8,7 @@ from app.alerts.store import create_rule
 from app.ledger.database import prepare
 from tests.support.alerts import make_rule, write
 from tests.support.commands import run
+from tests.support.databases import migrated
 from tests.support.rows import START_MS
 
 RULE = """
@@ -24,7 +25,7 @@ AN_HOUR = ("--from", "2027-01-15T08:00", "--to", "2027-01-15T09:00")
 @pytest.fixture
 def faults(monkeypatch) -> None:
     """A ledger with three mismatches in one minute; the present is two hours later."""
-    engine = prepare("ledger.sqlite3")
+    engine = prepare(migrated("ledger.sqlite3"))
     write(engine, START_MS + 90_000, bad=3, good=1)
     write(engine, START_MS + 150_000, good=2)
     engine.dispose()

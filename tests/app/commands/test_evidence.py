@@ -6,6 +6,7 @@ import pytest
 from app.ledger.database import prepare
 from app.ledger.writer import write_rows
 from tests.support.commands import run
+from tests.support.databases import migrated
 from tests.support.rows import make_row
 
 COLD = {"cache_verdict": "one_off_full", "cache_grade": "proven", "missed_tokens": 13_952}
@@ -13,7 +14,7 @@ COLD = {"cache_verdict": "one_off_full", "cache_grade": "proven", "missed_tokens
 
 @pytest.fixture
 def ledger(tmp_path: Path) -> None:
-    engine = prepare(str(tmp_path / "ledger.sqlite3"))
+    engine = prepare(migrated(tmp_path / "ledger.sqlite3"))
     rows = [
         make_row(turn_id="cold", response_id="resp_2", previous_response_id="resp_1", **COLD),
         make_row(turn_id="edited", mode="ws_full", reason="prefix_mismatch", **COLD),
