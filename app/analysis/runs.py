@@ -9,12 +9,31 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from app.analysis.continuity import Share
 from app.ledger.cells import INCREMENTAL
 from app.ledger.conditions import SUCCEEDED
-from app.ledger.rows import TurnRow
 from engine.model import Kind
+
+
+class Turn(Protocol):
+    """What is read of a turn."""
+
+    @property
+    def kind(self) -> str: ...
+    @property
+    def status(self) -> str: ...
+    @property
+    def mode(self) -> str | None: ...
+    @property
+    def eligible(self) -> bool: ...
+    @property
+    def started_at(self) -> int: ...
+    @property
+    def input_tokens(self) -> int | None: ...
+    @property
+    def duration_ms(self) -> float | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +61,12 @@ class Residency:
         return self.turns.part / self.runs if self.runs else None
 
 
-def counts(row: TurnRow) -> bool:
+def counts(row: Turn) -> bool:
     """Whether a turn is in the figures: a generation that came to its end, of known mode."""
     return row.kind == Kind.GENERATION and row.status in SUCCEEDED and row.mode is not None
 
 
-def residency(rows: Iterable[TurnRow]) -> Residency:
+def residency(rows: Iterable[Turn]) -> Residency:
     """Of the turns of one session, in the order in which they began."""
     turns, given, time = _Sum(), _Sum(), _Sum()
     began: int | None = None

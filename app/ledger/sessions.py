@@ -1,147 +1,51 @@
-"""Sessions of a view one by one, sub-agents rolled up under their roots, and the turns of one.
+"""Sessions one by one: what they missed, their strips and lives, and the turns of one.
 
-A session is in a view when one of its turns is: its figures are those of its turns in the view.
 Functions that take a connection read several times and want one snapshot: ``database.reading``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
     Connection,
     and_,
+    bindparam,
     cast,
     func,
-    literal,
     select,
     text,
     tuple_,
-    union_all,
 )
 
 from app.ledger import cursors
 from app.ledger.conditions import time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import BROKEN, SUB_AGENT, turns
-from app.ledger.rollups import sessions
-from app.ledger.rollups.among import among, parts
-from app.ledger.rollups.sessions import Ranked
+from app.ledger.rollups.among import among
 from app.ledger.rows import COLUMNS, TurnRow
 
 c = turns.c
 _broken: ColumnElement[bool] = text(BROKEN)  # type: ignore[assignment]
-_sub_agent: ColumnElement[bool] = text(SUB_AGENT)  # type: ignore[assignment]
-_AT_ONCE = 100
-_BILLION = 10**9
-
-Root = tuple[str, str]
-"""The tenant and the name of a session that has sub-agents."""
+is_sub_agent: ColumnElement[bool] = text(SUB_AGENT)  # type: ignore[assignment]
 
 
-@dataclass(slots=True)
-class Family:
-    """A session and its sub-agents; mostly there are none."""
+def agents_of(
+    connection: Connection, view: Filter, root: tuple[str, str], *, limit: int
+) -> list[TurnRow]:
+    """The latest turn of each of a root's sub-agents in the window of a view, the latest first.
 
-    key: str
-    """Of the session itself, else the least of its sub-agents': where it has no row."""
-    root: Root | None = None
-    members: list[Ranked] = field(default_factory=list)
-    """Those with turns in the view."""
-    place: int = 0
-    """By what it is ordered; the greatest comes first."""
-
-    @property
-    def sub_agents(self) -> int:
-        return sum(member.session_key != self.key for member in self.members)
-
-
-SORTS: dict[str, Callable[[Sequence[Ranked]], int]] = {
-    "recent": lambda some: max(one.last_at for one in some),
-    "turns": lambda some: sum(one.turns for one in some),
-    "cost": lambda some: sum(one.cost for one in some),
-    "mismatches": lambda some: _rate(
-        sum(one.mismatches for one in some), sum(one.eligible for one in some)
-    ),
-    "missed": lambda _some: 0,  # from another table: ``families``
-}
-"""What a list can be ordered by."""
-
-
-def families(connection: Connection, view: Filter, sort: str) -> list[Family]:
-    """All of a view, in order. With a filter by root nothing is rolled up."""
-    ranked = sessions.ranked(connection, view)
-    subs = {} if "root" in view.include else sub_agents(connection, view)
-    heads = _heads(connection, set(subs.values()))
-    roots = {key: root for root, key in heads.items()}
-    found: dict[str | Root, Family] = {}
-    for one in ranked:
-        root = None if one.session_key in roots else subs.get(one.session_key)
-        name = one.session_key if root is None else heads.get(root, root)
-        if name not in found:
-            found[name] = Family(
-                name if isinstance(name, str) else one.session_key,
-                roots.get(one.session_key) if root is None else root,
-            )
-        found[name].members.append(one)
-        if not isinstance(name, str):
-            found[name].key = min(found[name].key, one.session_key)
-    misses = missed(connection, view) if sort == "missed" else {}
-    for family in found.values():
-        family.place = SORTS[sort](family.members) + sum(
-            misses.get(member.session_key, 0) for member in family.members
-        )
-    return sorted(found.values(), key=lambda one: (-one.place, one.key))
-
-
-def _rate(part: int, whole: int) -> int:
-    """As a whole number that orders like the rate; an unknown one comes last."""
-    return 1 + part * _BILLION // whole if whole else 0
-
-
-def sub_agents(connection: Connection, view: Filter) -> dict[str, Root]:
-    """Keys of the sub-agents of a window, with their roots."""
+    ``root`` is its tenant and its name.
+    """
     time = time_column(view.by)
-    query = (
-        select(c.session_key, c.tenant, c.root_session)
-        .where(and_(_sub_agent), time >= view.start, time < view.end)
-        .distinct()
-    )
-    return {key: (tenant, root) for key, tenant, root in connection.execute(query)}
-
-
-def _heads(connection: Connection, roots: Iterable[Root]) -> dict[Root, str]:
-    """The keys of root sessions, as far as they have rows at all."""
-    found: dict[Root, str] = {}
-    for some in parts(sorted(roots), _AT_ONCE):
-        keys = [
-            select(c.session_key)
-            .where(c.session == name, c.tenant == tenant)
-            .order_by(c.started_at.desc())
-            .limit(1)
-            .scalar_subquery()
-            for tenant, name in some
-        ]
-        values = connection.execute(select(*keys)).one()
-        found |= {root: key for root, key in zip(some, values, strict=True) if key is not None}
-    return found
-
-
-def head_of(connection: Connection, root: Root) -> str | None:
-    """The key of a root session."""
-    return _heads(connection, [root]).get(root)
-
-
-def agents_of(connection: Connection, view: Filter, root: Root, *, limit: int) -> list[TurnRow]:
-    """The latest turn of each of a root's sub-agents in the window of a view, the latest first."""
-    time = c.started_at
     keys = (
         select(c.session_key, func.max(c.id).label("newest"))
         .where(
-            and_(_sub_agent),
+            and_(is_sub_agent),
             time >= view.start,
             time < view.end,
             c.tenant == root[0],
@@ -170,37 +74,39 @@ def missed(
     return {key: tokens for key, tokens in connection.execute(query)}  # noqa: C416
 
 
-STRIP = (
-    "session", "root_session", "tenant", "started_at", "kind", "status", "mode", "eligible",
-    "model", "client", "input_tokens", "duration_ms",
-)  # fmt: skip
+class Stripe(NamedTuple):
+    """What a strip, and the residency that is told from it, need of a turn."""
+
+    started_at: int
+    kind: str
+    status: str
+    mode: str | None
+    eligible: bool
+    input_tokens: int | None
+    duration_ms: float | None
+    tenant: str
+    model: str | None
+    client: str | None
 
 
 def strips(
     connection: Connection, view: Filter, keys: Sequence[str], *, limit: int
-) -> dict[str, list[TurnRow]]:
+) -> dict[str, list[Stripe]]:
     """The last turns of each of these sessions in the view, in the order in which they began.
 
-    The rows hold no more than ``STRIP``. Each is looked up by its session: what is read depends on
-    ``limit``, not on how long the sessions are.
+    Each is looked up by its session: what is read depends on ``limit``, not on how long the
+    sessions are.
     """
-    found: dict[str, list[TurnRow]] = {key: [] for key in keys}
-    for some in parts(keys, _AT_ONCE):
-        each = [
-            select(
-                select(literal(key).label("strip"), *(c[name] for name in STRIP), c.id)
-                .where(c.session_key == key, where(view))
-                .order_by(c.started_at.desc(), c.id.desc())
-                .limit(limit)
-                .subquery()
-            )
-            for key in some
-        ]
-        for key, *values, _id in connection.execute(union_all(*each)):
-            found[key].append(TurnRow.of_some(STRIP, values, session_key=key))
-    for rows in found.values():
-        rows.reverse()
-    return found
+    query = (
+        select(*(c[name] for name in Stripe._fields))
+        .where(c.session_key == bindparam("key"), where(view))
+        .order_by(c.started_at.desc(), c.id.desc())
+        .limit(limit)
+    )
+    return {
+        key: [Stripe._make(row) for row in reversed(connection.execute(query, {"key": key}).all())]
+        for key in keys
+    }
 
 
 LANES = (

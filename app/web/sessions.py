@@ -19,12 +19,13 @@ from app.ledger import cursors, queries
 from app.ledger import sessions as ledger
 from app.ledger.cells import Continuity, Cost, TokenTotals
 from app.ledger.database import reading
+from app.ledger.families import SORTS, Families, Family, Place, families, head_of
 from app.ledger.filters import Filter
 from app.ledger.rollups import sessions as sums
 from app.ledger.rollups.contribution import COUNTS, SESSION_SUMS
 from app.ledger.rollups.sessions import SessionSums
 from app.ledger.rows import TurnRow, iso, money
-from app.ledger.sessions import SORTS, Family, Turns
+from app.ledger.sessions import Stripe, Turns
 from app.web.answers import JsonAnswer
 from app.web.api import limit_of, one_of, parameters
 from app.web.shown import shown, witness
@@ -56,21 +57,20 @@ def router(web: Web) -> APIRouter:
         view = web.view(request, also=_LIST)
         limit = limit_of(request.query_params.get("limit"))
         sort = one_of("sort", request.query_params.get("sort") or "recent", SORTS)
+        after = _place(request.query_params.get("cursor"))
         with reading(web.ledger) as connection:
-            families = ledger.families(connection, view, sort)
-            rest = _after(families, request.query_params.get("cursor"))
-            page = rest[:limit]
-            rows = _listed(connection, view, page)
-        last = page[-1] if len(rest) > limit else None
+            found = families(connection, view, sort, limit=limit, after=after)
+            rows = _listed(connection, view, found)
         return JsonAnswer(
             web.frame(view)
             | {
                 "sort": sort,
-                "count": len(families),
-                "sessions_in_view": sum(len(family.members) for family in families),
+                "count": found.count,
+                "sessions_in_view": found.sessions,
+                "idle": len(found.idle),
                 "letters": lanes.LETTERS,
                 "sessions": rows,
-                "next_cursor": None if last is None else f"{cursors.write(last.place)}.{last.key}",
+                "next_cursor": None if found.next is None else _cursor(found.next),
             }
         )
 
@@ -144,12 +144,17 @@ def router(web: Web) -> APIRouter:
     return api
 
 
-def _after(families: list[Family], cursor: str | None) -> list[Family]:
+def _cursor(place: Place) -> str:
+    number, key = place
+    return f"{cursors.write(-number)}.{key}"
+
+
+def _place(cursor: str | None) -> Place | None:
     if not cursor:
-        return families
+        return None
     number, _, key = cursor.partition(".")
     (place,) = cursors.read(number, 1)
-    return [one for one in families if (-one.place, one.key) > (-place, key)]
+    return -place, key
 
 
 def _life(connection: Connection, key: str) -> tuple[TurnRow, int, int]:
@@ -164,32 +169,41 @@ def _life(connection: Connection, key: str) -> tuple[TurnRow, int, int]:
     return found
 
 
-def _listed(connection: Connection, view: Filter, page: Sequence[Family]) -> list[Json]:
-    keys = [member.session_key for family in page for member in family.members]
+def _listed(connection: Connection, view: Filter, found: Families) -> list[Json]:
+    keys = [
+        member.session_key for family in found.page for member in family.members if member.turns
+    ]
     known = {one.session_key: one for one in sums.of(connection, view, keys)} if keys else {}
     missed = ledger.missed(connection, view, keys) if keys else {}
     # Of a root that has no turn here, its sub-agent that was seen last is shown.
-    shown_of = {family.key: _shown_of(family) for family in page}
+    shown_of = {family.key: _shown_of(family) for family in found.page}
     strips = ledger.strips(connection, view, list(shown_of.values()), limit=STRIP)
     rows = []
-    for family in page:
-        own = strips[shown_of[family.key]]
-        last = own[-1] if own else None  # none where only sums are kept
-        of = [member.session_key for member in family.members]
-        is_root = shown_of[family.key] == family.key
+    for family in found.page:
+        key = shown_of[family.key]
+        own, idle = strips[key], found.idle.get(key)
+        # None where only sums are kept.
+        last = own[-1] if own else (ledger.life(connection, key) or (None,))[0] if idle else None
+        of = [known[member.session_key] for member in family.members if member.turns]
+        named = known[key] if idle is None else idle
         rows.append(
             {
                 "session_key": family.key,
-                "session": known[of[0]].session if family.root is None else family.root[1],
-                "tenant": last and last.tenant,
+                "session": named.session if family.root is None else family.root[1],
+                "tenant": last and last.tenant if family.root is None else family.root[0],
                 "root": None if family.root is None else family.root[1],
                 "client": last and last.client,
                 "model": last and last.model,
                 "sub_agents": family.sub_agents,
-                "figures": _figures(
-                    [known[key] for key in of], {key: missed[key] for key in of if key in missed}
+                "figures": _figures(of, {key: missed[key] for key, *_ in of if key in missed}),
+                "strip": _strip(
+                    own,
+                    0 if idle else known[key].sums[0],
+                    of_root=key == family.key,
                 ),
-                "strip": _strip(own, known[shown_of[family.key]].sums[0], of_root=is_root),
+                "idle": None
+                if of or idle is None
+                else {"before": iso(idle.before), "after": iso(idle.after)},
             }
         )
     return rows
@@ -197,10 +211,12 @@ def _listed(connection: Connection, view: Filter, page: Sequence[Family]) -> lis
 
 def _shown_of(family: Family) -> str:
     own = [member for member in family.members if member.session_key == family.key]
-    return max(own or family.members, key=lambda one: (one.last_at, one.session_key)).session_key
+    with_turns = [member for member in own or family.members if member.turns]
+    some = with_turns or [member for member in family.members if member.turns] or family.members
+    return max(some, key=lambda one: (one.last_at, one.session_key)).session_key
 
 
-def _strip(rows: Sequence[TurnRow], turns: int, *, of_root: bool) -> Json:
+def _strip(rows: Sequence[Stripe], turns: int, *, of_root: bool) -> Json:
     told = runs.residency(rows)
     return {
         "turns": "".join(map(_letter, rows)),
@@ -212,7 +228,7 @@ def _strip(rows: Sequence[TurnRow], turns: int, *, of_root: bool) -> Json:
     }
 
 
-def _letter(row: TurnRow) -> str:
+def _letter(row: TurnRow | Stripe) -> str:
     return letter(row.kind, row.status, row.mode, row.eligible)
 
 
@@ -225,7 +241,7 @@ def _related(connection: Connection, view: Filter, latest: TurnRow) -> Json:
     """The session's root, or its own sub-agents."""
     root = latest.root_session
     own = latest.session
-    of = None if root in (None, own) else ledger.head_of(connection, (latest.tenant, root or ""))
+    of = None if root in (None, own) else head_of(connection, (latest.tenant, root or ""))
     agents = (
         []
         if own is None
@@ -291,7 +307,7 @@ def _figures(some: Sequence[SessionSums], missed: dict[str, int]) -> Json:
     }
 
 
-def _residency(rows: Sequence[TurnRow]) -> Json:
+def _residency(rows: Sequence[Stripe]) -> Json:
     told = runs.residency(rows)
     return {
         "turns": _share(told.turns),

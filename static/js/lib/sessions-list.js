@@ -29,7 +29,7 @@ export function sessionRow(row, view, member, open) {
   const key = member === null ? row.session_key : `${member}/${row.session_key}`;
   return h("tr", { "data-session": row.session_key, "data-member": member, class: member !== null && "member" },
     h("th", { scope: "row", class: "cell-name" },
-      row.strip.turns
+      row.tenant !== null
         ? h("a", { href: sessionHref(row.session_key, view), class: "row-link clip", title: row.session, "data-key": key }, row.session ?? row.session_key)
         : h("span", { class: "clip", title: row.session }, row.session ?? row.session_key),
       h("span", { class: "second clip" }, [row.client, row.model].filter(Boolean).join(" · ")),
@@ -43,7 +43,7 @@ export function sessionRow(row, view, member, open) {
     cell("Input", orUnknown(tokens.input, compact(tokens.input)), h("span", { class: "second" }, tokens.cached_ratio === null ? "" : `${percent(tokens.cached_ratio)} cached`)),
     cell("Missed", orUnknown(row.figures.missed_tokens, compact(row.figures.missed_tokens), "nothing is known to have been missed")),
     cell("Cost", ...cost(row.figures)),
-    h("td", { class: "cell-seen", "data-label": "Last seen" }, ...seen(row.figures.last_seen)));
+    h("td", { class: "cell-seen", "data-label": "Last seen" }, ...(row.idle ? [...seen(row.idle.before), h("span", { class: "second" }, "before the range")] : seen(row.figures.last_seen))));
 }
 
 /**
@@ -56,6 +56,7 @@ function cell(label, ...content) {
 
 /** @param {any} row */
 function stripWords(row) {
+  if (row.idle) return `No turn in this range: idle from ${moment(row.idle.before)} to ${moment(row.idle.after)}.`;
   if (!row.strip.turns) return "Only sums are kept of these turns.";
   const whose = row.sub_agents > 0 ? (row.strip.of_root ? ", its own" : ", of the sub-agent seen last") : "";
   return row.strip.left_out ? `the last ${integer(row.strip.turns.length)}${whose}` : whose.slice(2);

@@ -22,7 +22,7 @@ const sort = byId("sort", HTMLSelectElement);
 let current = new AbortController();
 /** @type {string | null} */
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
-/** @type {{rows: any[], cursor: string | null, range: any, count: number, whole: number} | null} */
+/** @type {{rows: any[], cursor: string | null, range: any, count: number, whole: number, idle: number} | null} */
 let list = null;
 /** Sub-agents that are open, by the key of their root. @type {Map<string, any[]>} */
 const open = new Map();
@@ -58,7 +58,7 @@ async function load() {
     const least = key === shown ? Math.min(500, Math.max(PAGE, list?.rows.length ?? 0)) : PAGE;
     const page = await get("/api/sessions", query(view, least), signal);
     await Promise.all([...open.keys()].map(async (root) => open.set(root, await membersOf(root, signal))));
-    list = { rows: page.sessions, cursor: page.next_cursor, range: page.range, count: page.count, whole: page.sessions_in_view };
+    list = { rows: page.sessions, cursor: page.next_cursor, range: page.range, count: page.count, whole: page.sessions_in_view, idle: page.idle };
     waiting = new Set();
     toolbar.resolved(page.range);
     for (const row of page.sessions) if (row.session) toolbar.learn(row.session_key, row.session);
@@ -110,8 +110,12 @@ function draw() {
     sessionRow(row, view, null, open.has(row.session_key)),
     ...(open.get(row.session_key) ?? []).map((one) => sessionRow(one, view, row.session_key, false)),
   ]));
-  const agents = list.whole - list.count;
-  byId("list-count").textContent = `${integer(list.rows.length)} of ${counted(list.count, "session")} shown${agents > 0 ? `, with ${counted(agents, "sub-agent")}` : ""}`;
+  const agents = list.whole + list.idle - list.count;
+  byId("list-count").textContent = [
+    `${integer(list.rows.length)} of ${counted(list.count, "session")} shown`,
+    agents > 0 && `with ${counted(agents, "sub-agent")}`,
+    list.idle > 0 && `${integer(list.idle)} without a turn in this range`,
+  ].filter(Boolean).join(", ");
   byId("more-words").textContent = list.cursor || !list.count ? "" : "That is all of this view.";
   byId("load-more").hidden = !list.cursor;
   showWaiting();

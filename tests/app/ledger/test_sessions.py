@@ -1,5 +1,3 @@
-from decimal import Decimal
-
 import pytest
 from sqlalchemy import Engine, text
 
@@ -20,59 +18,6 @@ def at(minute, session, **more):
 
 def agent(minute, session, root, **more):
     return at(minute, session, root_session=root, **more)
-
-
-def keys(engine: Engine, sort="recent", view=None):
-    with reading(engine) as connection:
-        found = sessions.families(connection, view or everything(), sort)
-    return [(one.key, one.sub_agents, len(one.members)) for one in found]
-
-
-def test_sub_agents_are_rolled_up_under_their_root(engine: Engine):
-    write_rows(
-        engine,
-        [
-            agent(0, "main", "main"),
-            agent(1, "helper", "main"),
-            agent(2, "other", "main"),
-            at(3, "alone"),
-            # of another tenant, whose root has the same name and no row here
-            agent(4, "stray-2", "main", tenant="tenant-2"),
-            agent(5, "stray-1", "main", tenant="tenant-2"),
-        ],
-    )
-    assert [("key-stray-1", 1, 2), ("key-alone", 0, 1), ("key-main", 2, 3)] == keys(engine)
-    flat = Filter(start=0, end=2**50, include={"root": ("main",)})
-    assert [(key, 0, 1) for key in ("stray-1", "stray-2", "other", "helper", "main")] == [
-        (key.removeprefix("key-"), *rest) for key, *rest in keys(engine, view=flat)
-    ]
-    later = Filter(start=START_MS + MINUTE, end=START_MS + 3 * MINUTE)
-    assert [("key-main", 2, 2)] == keys(engine, view=later)
-
-
-def test_sessions_come_in_the_order_that_is_wanted(engine: Engine):
-    parted = {"mode": "ws_full", "reason": "prefix_mismatch"}
-    write_rows(
-        engine,
-        [
-            at(0, "a", **parted, missed_tokens=5),
-            at(1, "a", **parted, missed_tokens=None),
-            at(2, "a", cost_usd=Decimal(2)),
-            at(3, "b", **parted, missed_tokens=9),
-            at(4, "c", cost_usd=Decimal(3)),
-        ],
-    )
-    expected = {
-        "recent": "cba",
-        "turns": "abc",
-        "cost": "cab",
-        "missed": "bac",
-        "mismatches": "bac",
-    }
-    assert expected.keys() == sessions.SORTS.keys()
-    assert expected == {
-        sort: "".join(key[-1] for key, *_ in keys(engine, sort)) for sort in expected
-    }
 
 
 def test_a_strip_has_the_last_turns_in_their_order(engine: Engine):
@@ -120,7 +65,6 @@ def test_the_sub_agents_of_a_root_come_with_their_latest_turn(engine: Engine):
     write_rows(engine, [agent(0, "x", "main"), agent(1, "x", "main"), agent(2, "y", "main")])
     with reading(engine) as connection:
         found = sessions.agents_of(connection, everything(), ("tenant-1", "main"), limit=5)
-        assert sessions.head_of(connection, ("tenant-1", "main")) is None
     assert [("y", 2), ("x", 1)] == [
         (row.session, (row.started_at - START_MS) // MINUTE) for row in found
     ]

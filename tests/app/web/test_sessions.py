@@ -3,6 +3,7 @@ import json
 import pytest
 
 from app.ledger import retention
+from app.ledger.rows import iso
 from app.web import sessions
 from tests.support.browser import history
 from tests.support.rows import START_MS, make_row
@@ -83,6 +84,26 @@ def test_a_session_of_which_only_sums_are_kept_is_listed_without_a_strip(site):
     assert ("session-a", 1, None, "") == (
         row["session"], row["figures"]["turns"], row["model"], row["strip"]["turns"]
     )  # fmt: skip
+
+
+def test_an_idle_session_is_listed_with_nothing_and_changes_no_sum(site):
+    rows = [
+        make_row(started_at=START_MS - hours * HOUR, session=session, tenant="t", model="m")
+        for session, hours in (("idle", 9), ("at-work", 5), ("idle", 1))
+    ]
+    site.write(rows)
+    view = {"from": "now-8h", "to": "now-2h"}
+    page = site.get("/api/sessions", **view)
+    assert (2, 1, 1) == (page["count"], page["sessions_in_view"], page["idle"])
+    assert 1 == site.get("/api/summary", **view)["turns"]["sessions"]
+    work, idle = page["sessions"]
+    assert ("at-work", None) == (work["session"], work["idle"])
+    assert ("idle", "t", "m", "", 0, None) == (
+        idle["session"], idle["tenant"], idle["model"], idle["strip"]["turns"],
+        idle["figures"]["turns"], idle["figures"]["tokens"]["input"],
+    )  # fmt: skip
+    ends = {"before": iso(rows[0].started_at), "after": iso(rows[2].started_at)}
+    assert ends == idle["idle"]
 
 
 def test_a_session_says_what_the_summary_says_of_it(filled):
