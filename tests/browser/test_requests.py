@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import re
 from datetime import datetime
 from urllib.parse import parse_qs, urlsplit
@@ -19,23 +20,33 @@ pytestmark = pytest.mark.browser
 
 
 def rows(page: Page) -> Locator:
-    return page.locator("tbody tr")
+    return page.locator("tbody tr[data-turn]")
 
 
 def turns(page: Page) -> list[str]:
-    return page.eval_on_selector_all("tbody tr", "rows => rows.map(row => row.dataset.turn)")
+    return page.eval_on_selector_all(
+        "tbody tr[data-turn]", "rows => rows.map(row => row.dataset.turn)"
+    )
 
 
 def query(page: Page) -> dict[str, list[str]]:
     return parse_qs(urlsplit(page.url).query)
 
 
-def load_all(page: Page, count: int) -> None:
-    while rows(page).count() < count:
-        had = rows(page).count()
-        page.get_by_text("row shown").or_(page.get_by_text("rows shown")).wait_for()
-        page.mouse.wheel(0, 100_000)
-        expect(rows(page).nth(had)).to_be_attached()
+PLACES = (
+    """rows => rows.map(row => [Number(row.getAttribute("aria-rowindex")) - 1, row.dataset.turn])"""
+)
+
+
+def read_to(page: Page, last: int) -> list[str]:
+    """The rows of the view down to the ``last``-th, as one sees them while scrolling."""
+    seen: dict[int, str] = {}
+    while last not in seen:
+        here = page.eval_on_selector_all("tbody tr[data-turn]", PLACES)
+        seen |= dict(here)
+        assert len(here) <= 300
+        page.mouse.wheel(0, 2_000)
+    return [seen[place] for place in range(1, last + 1)]
 
 
 def shown(sentence: str) -> str:
@@ -48,6 +59,11 @@ def exported(page: Page) -> list[dict[str, str]]:
         page.get_by_role("link", name="Export").click()
     text = download.value.path().read_bytes().decode("utf-8")
     return list(csv.DictReader(io.StringIO(text, newline="")))
+
+
+def promised(page: Page) -> int:
+    """The rows that the button says that it exports."""
+    return int(re.sub(r"\D", "", page.get_by_role("link", name="Export").inner_text()))
 
 
 def test_a_row_says_its_mode_in_words_and_why(open_page, seeded):
@@ -78,15 +94,18 @@ def test_unknown_tokens_are_dashes_never_zero(open_page, empty_server):
     expect(cached.get_by_title("not reported by the upstream")).to_be_visible()
 
 
-def test_the_export_holds_exactly_the_rows_of_the_screen(open_page, seeded):
+def test_both_exports_hold_exactly_the_rows_of_the_screen(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/requests?model=gpt-5.6-mini&mode=!ws_full")
     settled(page)
     count = seeded.get("/api/requests", model="gpt-5.6-mini", mode="!ws_full")["count"]
-    load_all(page, count)
-    expect(page.get_by_role("link", name=re.compile("^Export .* rows \\(CSV\\)$"))).to_be_visible()
-    assert count == int(re.sub(r"\D", "", page.get_by_role("link", name="Export").inner_text()))
-    assert turns(page) == [row["turn_id"] for row in reversed(exported(page))]
+    named = re.compile("^Export .* rows, filters applied \\(CSV\\)$")
+    expect(page.get_by_role("link", name=named)).to_be_visible()
+    assert count == promised(page)
+    read = read_to(page, count)
+    assert read == [row["turn_id"] for row in reversed(exported(page))]
+    lines = page.request.get(page.get_by_role("link", name="JSONL").evaluate("link => link.href"))
+    assert read == [json.loads(line)["turn_id"] for line in reversed(lines.text().splitlines())]
 
 
 def test_the_export_holds_the_rows_that_arrived_since_too(open_page, server):
@@ -96,20 +115,93 @@ def test_the_export_holds_the_rows_that_arrived_since_too(open_page, server):
     server.advance(5)
     server.write([make_row(turn_id="turn_late", started_at=server.now - 1_000)])
     expect(rows(page).first).to_have_attribute("data-turn", "turn_late")
-    # nobody has told the page of this one's existence yet: it began after the last that it heard
-    load_all(page, int(re.sub(r"\D", "", page.get_by_role("link", name="Export").inner_text())))
-    assert sorted(turns(page)) == sorted(row["turn_id"] for row in exported(page))
+    assert sorted(read_to(page, promised(page))) == sorted(row["turn_id"] for row in exported(page))
 
 
-def test_further_pages_follow_as_one_scrolls(open_page, seeded):
+def test_a_long_ledger_leaves_few_rows_on_the_page_and_moves_none(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/requests")
     settled(page)
-    expect(rows(page)).to_have_count(100)
-    page.mouse.wheel(0, 100_000)
-    expect(rows(page)).to_have_count(200)
-    said = seeded.get("/api/requests", limit=200)["rows"]
-    assert [row["turn_id"] for row in said] == turns(page)
+    top = rows(page).first.bounding_box()["y"]
+    said = seeded.get("/api/requests", limit=400)["rows"]
+    assert [row["turn_id"] for row in said] == read_to(page, 400)
+    expect(page.locator("tr.gap").first).to_be_attached()
+    page.mouse.wheel(0, -1_000_000)
+    expect(rows(page).first).to_have_attribute("data-turn", said[0]["turn_id"])
+    assert top == rows(page).first.bounding_box()["y"]
+
+
+# --- columns and views ----------------------------------------------------------------------
+
+
+def heads(page: Page) -> list[str]:
+    return page.locator("thead th").all_inner_texts()
+
+
+def test_columns_are_chosen_by_keys_and_remembered_by_address_and_browser(open_page, seeded):
+    page, _ = open_page()
+    page.goto(f"{seeded.url}/requests?mode=ws_full")
+    settled(page)
+    usual = heads(page)
+    assert "columns" not in query(page)
+    page.get_by_role("button", name="Columns").press("Enter")
+    panel = page.get_by_role("dialog", name="Columns")
+    panel.get_by_role("checkbox", name="Output (tokens)").press("Space")
+    expect(panel.get_by_role("checkbox", name="Output (tokens)")).to_be_focused()
+    panel.get_by_role("button", name="Move Output (tokens) up").press("Enter")
+    expect(panel.get_by_role("button", name="Move Output (tokens) up")).to_be_focused()
+    expect(page.get_by_role("status")).to_have_text("Output (tokens) is column 11 of 12.")
+    panel.get_by_role("checkbox", name="Model").press("Space")
+    panel.get_by_role("radio", name="Compact").press("Space")
+    page.keyboard.press("Escape")
+    chosen = [*(title for title in usual[:-1] if title != "Model"), "Output (tokens)", usual[-1]]
+    assert chosen == heads(page)
+    first = seeded.get("/api/requests", mode="ws_full")["rows"][0]
+    assert shown(f"{first['output_tokens']:,}") in rows(page).first.inner_text()
+    link = page.url
+    page.goto(f"{seeded.url}/requests?mode=ws_full")
+    settled(page)
+    assert (chosen, link) == (heads(page), page.url)
+    assert page.evaluate("() => document.documentElement.scrollWidth") <= 1600
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("button", name="Default columns").click()
+    page.keyboard.press("Escape")
+    assert (usual, "columns" in query(page)) == (heads(page), False)
+    other, _ = open_page()
+    other.goto(f"{link}%2Cno_such_column")
+    settled(other)
+    assert chosen == heads(other)
+    expect(other.get_by_role("alert")).to_contain_text("no column no_such_column")
+
+
+def test_a_view_is_saved_opened_first_renamed_and_deleted(open_page, seeded):
+    page, _ = open_page()
+    page.goto(f"{seeded.url}/requests?from=now-7d&model=gpt-5.6&columns=session,reason,ttft_ms")
+    settled(page)
+    panel = page.get_by_role("dialog", name="Saved views")
+    page.get_by_role("button", name="Saved views").click()
+    panel.get_by_label("Save what you see as").fill("Slow ones")
+    panel.get_by_role("button", name="Save", exact=True).click()
+    panel.get_by_role("button", name="Open first: Slow ones").click()
+    panel.get_by_role("button", name="Rename: Slow ones").click()
+    panel.get_by_label("New name of Slow ones").fill("TTFT")
+    page.keyboard.press("Enter")
+    expect(panel.get_by_role("link", name="TTFT")).to_be_focused()
+    page.goto(f"{seeded.url}/requests")
+    settled(page)
+    assert ["Time", "Session", "Why", "TTFT"] == heads(page)
+    assert (["now-7d"], ["gpt-5.6"]) == (query(page)["from"], query(page)["model"])
+    page.get_by_role("button", name="Saved views").click()
+    panel.get_by_role("button", name="Delete: TTFT").click()
+    expect(panel.get_by_text("None yet.")).to_be_visible()
+
+
+def test_views_that_cannot_be_read_are_told_and_cost_nothing_else(open_page, seeded):
+    page, _ = open_page()
+    page.add_init_script("localStorage.setItem('warmline.views', '[{\"name\": 3}]')")
+    page.goto(f"{seeded.url}/requests")
+    settled(page)
+    expect(page.get_by_role("alert")).to_contain_text("Your saved views cannot be read.")
 
 
 # --- live -----------------------------------------------------------------------------------
@@ -234,9 +326,19 @@ def test_an_open_row_shows_every_column_and_has_an_address(open_page, seeded):
     assert shown(row["why"]) in text
     columns = set(re.findall(r"[a-z_0-9]+", text))
     assert set() == set(row) - set(WHY) - columns
-    other, _ = open_page()
+    other, _ = open_page(permissions=["clipboard-read", "clipboard-write"])
     other.goto(page.url)
-    expect(other.get_by_role("dialog")).to_contain_text(row["response_id"])
+    detail = other.get_by_role("dialog")
+    expect(
+        detail.get_by_role("button", name=f"Copy response_id {row['response_id']}")
+    ).to_be_visible()
+    detail.get_by_role("button", name="Copy as curl").click()
+    expect(other.get_by_role("status")).to_have_text("Copy as curl: Copied")
+    command = other.evaluate("() => navigator.clipboard.readText()")
+    assert f"curl -s '{seeded.url}/api/requests/{turn}'" == command
+    detail.get_by_role("button", name="Open the turn before").click()
+    expect(other).not_to_have_url(page.url)
+    assert query(other)["turn"] != [turn]
 
 
 def test_back_closes_an_open_row(open_page, seeded):
@@ -306,14 +408,24 @@ def focused(page: Page) -> str:
     return page.evaluate("() => document.activeElement.closest('tr').dataset.turn")
 
 
-def test_slash_searches_and_letters_are_text_while_typing(open_page, seeded):
+def test_keys_search_choose_the_range_and_tell_themselves(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/requests")
     settled(page)
     wanted = seeded.get("/api/requests", session="incident-triage")["rows"][0]
+    page.keyboard.press("?")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("Next row, row before")
+    page.keyboard.press("j")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    page.keyboard.press("t")
+    expect(page.get_by_role("radio", name="Last 24 hours")).to_be_focused()
+    page.keyboard.press("ArrowLeft")
+    expect(page).to_have_url(re.compile("from=now-6h"))
     page.keyboard.press("/")
-    page.keyboard.type("jk")
-    expect(page.get_by_role("searchbox")).to_have_value("jk")
+    page.keyboard.type("jk?t")
+    expect(page.get_by_role("searchbox")).to_have_value("jk?t")
     page.get_by_role("searchbox").fill(wanted["response_id"])
     page.keyboard.press("Enter")
     expect(rows(page)).to_have_count(1)
@@ -324,25 +436,26 @@ def test_slash_searches_and_letters_are_text_while_typing(open_page, seeded):
 # --- every screen ---------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("width", [860, 900, 1024, 1180, 1280, 1440, 1600, 2200])
-def test_no_column_is_cut_off_with_or_without_an_open_row(open_page, seeded, width):
-    page, _ = open_page(width=width)
-    page.goto(f"{seeded.url}/requests?client=openai-agents&client=opencode")
-    settled(page)
-    assert fits(page)
-    rows(page).first.click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    assert fits(page)
+def test_no_cell_is_cut_off_with_or_without_an_open_row(open_page, seeded):
+    page, _ = open_page()
+    for opened in (False, True):
+        page.goto(f"{seeded.url}/requests?client=openai-agents&client=opencode&status=!refused")
+        settled(page)
+        if opened:
+            rows(page).first.click()
+            expect(page.get_by_role("dialog")).to_be_visible()
+        for width in (930, 1024, 1180, 1280, 1440, 1600, 2200):
+            page.set_viewport_size({"width": width, "height": 900})
+            assert (width, []) == (width, cut_off(page))
 
 
-def fits(page: Page) -> bool:
-    return page.evaluate(
-        """() => {
-          const table = document.querySelector("table").getBoundingClientRect();
-          const card = document.querySelector("table").parentElement.getBoundingClientRect();
-          return table.right <= card.right + 0.5;
-        }"""
-    )
+CUT_OFF = """() => [...document.querySelectorAll("thead th, tbody td.number, tbody td.cell-mode .tag, tbody td.cell-status .tag")]
+  .filter((cell) => cell.checkVisibility() && cell.scrollWidth > cell.clientWidth + 1)
+  .map((cell) => `${cell.className}: ${cell.innerText}`)"""
+
+
+def cut_off(page: Page) -> list[str]:
+    return page.evaluate(CUT_OFF)
 
 
 # --- small screens --------------------------------------------------------------------------

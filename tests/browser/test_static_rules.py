@@ -6,6 +6,7 @@ import re
 
 import pytest
 
+from app.ledger.rows import COLUMNS
 from app.paths import STATIC, TEMPLATES
 
 MODULES = sorted((STATIC / "js").rglob("*.js"))
@@ -42,6 +43,7 @@ def test_there_is_something_to_check():
         "layout.css",
         "pages.css",
         "report.css",
+        "requests.css",
         "sessions.css",
         "settings.css",
         "start.css",
@@ -178,3 +180,10 @@ def test_every_icon_that_is_used_is_drawn():
     }
     assert set() == used - drawn
     assert {"ws_incremental", "ws_full", "http_full", "http_incremental"} <= drawn
+
+
+def test_every_column_of_the_ledger_has_plain_words():
+    """They name it in the list of columns to choose from."""
+    words = dict(re.findall(r"\b(\w+): \"([^\"]+)\"", read(STATIC / "js/lib/column-words.js")))
+    assert set(words) == set(COLUMNS)
+    assert len(set(words.values())) == len(words)

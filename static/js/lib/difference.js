@@ -17,6 +17,16 @@ export function showTurn(title, body, told, view, open) {
   showDetail(title, body, told.row, view);
   const host = h("section", { class: "difference" }, h("h3", {}, "Against the turn before it"));
   body.insertBefore(host, body.children[1] ?? null);
+  showAgainst(host, told, open);
+}
+
+/**
+ * The turn that it goes on from, and what differs.
+ * @param {HTMLElement} host what it is put into
+ * @param {any} told what the API says of the turn
+ * @param {(turn: string) => void} open
+ */
+export function showAgainst(host, told, open) {
   if (!told.before) return host.append(h("p", { class: "muted" }, "Nothing is known that it goes on from: it begins a conversation."));
   const { before } = told;
   const go = h("button", { type: "button", class: "button small", "data-turn": before.turn_id, click: () => open(before.turn_id) }, icon("arrow-right"), "Open the turn before");

@@ -19,7 +19,7 @@ export const DEFAULT_TO = "now";
 const OWN = new Set(["from", "to", "tz", "turn"]);
 
 /** Names that are one page's own: links to other pages go without them. */
-const OF_PAGES = /** @type {Record<string, string[]>} */ ({ "/breaks": ["state", "sort"], "/sessions": ["sort"] });
+const OF_PAGES = /** @type {Record<string, string[]>} */ ({ "/breaks": ["state", "sort"], "/sessions": ["sort"], "/requests": ["columns"] });
 
 /** Filters that the panel offers, in its order, with their titles. */
 export const FACETS = /** @type {const} */ ([

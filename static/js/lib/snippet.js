@@ -19,3 +19,19 @@ export function snippet(place, text) {
     h("figcaption", {}, h("span", {}, place), button),
     h("pre", { tabindex: 0, "aria-label": place, role: "group" }, h("code", {}, text)));
 }
+
+/**
+ * A button that copies what it is told then.
+ * @param {string} words
+ * @param {() => string} text
+ */
+export function copyButton(words, text) {
+  const label = h("span", {}, words);
+  const button = h("button", { type: "button", class: "button small" }, icon("copy"), label);
+  button.addEventListener("click", async () => {
+    label.textContent = (await copyText(text())) ? "Copied" : "Copying was refused";
+    announce(`${words}: ${label.textContent}`);
+    setTimeout(() => (label.textContent = words), 1500);
+  });
+  return button;
+}

@@ -94,6 +94,16 @@ export class Toolbar {
     else history.pushState(null, "", next);
   }
 
+  /**
+   * Something that only this page knows of has changed: the address says so, without an entry in the history.
+   * @param {Record<string, string>} own
+   */
+  keepOwn(own) {
+    if (new URLSearchParams(own).toString() === new URLSearchParams(this.view.own).toString()) return;
+    this.view = { ...this.view, own };
+    history.replaceState(history.state, "", filters.href(location.pathname, this.view));
+  }
+
   /** Show everything anew in another zone. */
   rezone() {
     this.#show();

@@ -1,36 +1,76 @@
 // @ts-check
 // The ledger: rows by pages, live rows that never move what is read, one row in full.
 
-import { get, isAbort, refused, url } from "../lib/api.js";
+import { get, isAbort, refused } from "../lib/api.js";
+import { ColumnChoice } from "../lib/column-choice.js";
+import { headOf, ledgerRow, widthOf } from "../lib/columns.js";
 import { showDetail } from "../lib/detail.js";
-import { add, all, announce, byId, fill, icon, typing } from "../lib/dom.js";
+import { showAgainst } from "../lib/difference.js";
+import { all, announce, byId, fill, h, icon } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
+import { showExports, wireExports } from "../lib/exporting.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
+import { onKeys } from "../lib/keys.js";
 import { Ledger } from "../lib/ledger.js";
 import { coalesced, Live } from "../lib/live.js";
+import { Rows } from "../lib/rows.js";
+import { firstView, wireViews } from "../lib/saved-views.js";
 import * as shell from "../lib/shell.js";
-import { ledgerRow } from "../lib/table.js";
 import { Toolbar } from "../lib/toolbar.js";
 
 const PAGE = 100;
-const MOST = 1000;
+const MOST = 1000; // rows that live ones are added to
+const LOADED = 100_000; // rows that a page holds at most
 const ledger = new Ledger();
 const main = byId("main");
-const body = byId("rows");
+const table = byId("ledger", HTMLTableElement);
+const box = byId("ledger-box");
 const dialog = byId("detail", HTMLDialogElement);
 const wide = matchMedia("(width >= 90rem)");
+const cards = matchMedia("(width < 58rem)");
 let current = new AbortController();
 /** @type {string | null} */
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let extending = false;
 
+const first = location.search ? null : firstView(location.pathname);
+if (first) history.replaceState(null, "", first);
+const rows = new Rows(table, line);
+const columns = new ColumnChoice(() => {
+  toolbar.keepOwn(columns.text ? { columns: columns.text } : {});
+  layOut();
+});
 const toolbar = new Toolbar(() => void load());
 
 /** @param {any} row */
 function line(row) {
   if (row.session) toolbar.learn(row.session_key, row.session);
-  return ledgerRow(row, href("/requests", { ...toolbar.view, turn: row.turn_id }));
+  const element = ledgerRow(row, href("/requests", { ...toolbar.view, turn: row.turn_id }), columns.columns);
+  if (dialog.open && dialog.dataset.turn === row.turn_id) element.setAttribute("aria-current", "true");
+  return element;
+}
+
+/** Take the columns that the address names, or those that are remembered. */
+function takeColumns() {
+  const before = columns.text;
+  columns.take(toolbar.view.own?.columns);
+  toolbar.keepOwn(columns.text ? { columns: columns.text } : {});
+  if (columns.text !== before || !table.tHead?.rows.length) layOut();
+  if (columns.unknown.length) shell.showRefusal({ message: `There is no column ${columns.unknown.join(", ")}.`, hint: "The address names it; the others are shown." });
+}
+
+/** Head, widths and what scrolls. A choice of one's own may be wider than the page: the table then scrolls by itself. */
+function layOut() {
+  const chosen = columns.columns;
+  fill(byId("ledger-head"), headOf(chosen));
+  const scrolls = columns.own && !cards.matches;
+  box.classList.toggle("chosen", columns.own);
+  box.classList.toggle("compact", columns.compact);
+  table.style.minWidth = scrolls ? `${widthOf(chosen)}rem` : "";
+  rows.scrolledBy(scrolls ? box : null);
+  rows.redraw();
+  watchEnd(scrolls ? box : null);
 }
 
 /**
@@ -41,6 +81,7 @@ async function load(anew = false) {
   current.abort();
   current = new AbortController();
   const { signal } = current;
+  takeColumns();
   const view = toolbar.view;
   const key = pageQuery({ ...view, turn: null }).toString();
   shell.keepView(view);
@@ -67,8 +108,7 @@ async function fetchFirst(key, signal) {
     const focused = document.activeElement?.closest("tr[data-turn]")?.getAttribute("data-turn");
     ledger.begin(page);
     toolbar.resolved(page.range);
-    fill(body, ...ledger.rows.map(line));
-    markOpen();
+    rows.reset(ledger.rows);
     if (same && focused) focusRow(focused);
     const holdsNone = ledger.count === 0 && (await get("/api/summary", undefined, signal)).ledger.empty;
     const empty = showEmpty(holdsNone, ledger.count, toolbar);
@@ -90,7 +130,7 @@ async function fetchFirst(key, signal) {
 
 /** Fetch the next page of the same snapshot. */
 async function extend() {
-  if (extending || !ledger.cursor || !ledger.range) return;
+  if (extending || !ledger.cursor || !ledger.range || ledger.rows.length >= LOADED) return;
   extending = true;
   const { signal } = current;
   byId("load-more", HTMLButtonElement).disabled = true;
@@ -99,8 +139,7 @@ async function extend() {
     query.set("limit", String(PAGE));
     query.set("cursor", ledger.cursor);
     const page = await get("/api/requests", query, signal);
-    add(body, ...ledger.extend(page).map(line));
-    markOpen();
+    rows.append(ledger.extend(page));
     showCounts();
     shell.showFault(null);
   } catch (fault) {
@@ -112,16 +151,13 @@ async function extend() {
 
 /** Whether letting rows in would move what somebody reads. */
 function reading() {
-  return scrollY > 40 || dialog.open || body.contains(document.activeElement) || body.matches(":hover") || !getSelection()?.isCollapsed || !byId("facets").hidden;
+  return scrollY > 40 || box.scrollTop > 40 || document.querySelector("dialog[open]") !== null || table.contains(document.activeElement) || table.matches(":hover") || !getSelection()?.isCollapsed || !byId("facets").hidden;
 }
 
 function admit() {
   const added = ledger.admit();
   for (const row of added.reverse()) { // oldest first: the row below is then on the page already
-    const element = line(row);
-    element.classList.add("fresh");
-    const next = ledger.rows[ledger.rows.indexOf(row) + 1];
-    body.insertBefore(element, next ? rowElement(next.turn_id) : null);
+    rows.insert(row, ledger.rows[ledger.rows.indexOf(row) + 1])?.classList.add("fresh");
   }
   if (ledger.count) {
     byId("board").hidden = false;
@@ -131,46 +167,30 @@ function admit() {
 }
 
 function showCounts() {
-  const { count, rows, cursor, waiting, range } = ledger;
-  byId("row-count").textContent = `${integer(rows.length)} of ${counted(count, "row")} shown`;
-  byId("more-words").textContent = cursor ? "" : count ? "That is all of this view." : "";
-  byId("load-more").hidden = !cursor;
+  const { count, rows: loaded, cursor, waiting } = ledger;
+  const full = loaded.length >= LOADED;
+  byId("row-count").textContent = `${integer(loaded.length)} of ${counted(count, "row")} shown`;
+  byId("more-words").textContent = cursor
+    ? full ? "That is all that one page holds. Narrow the range to see further, or export the rows." : ""
+    : count ? "That is all of this view." : "";
+  byId("load-more").hidden = !cursor || full;
+  table.setAttribute("aria-rowcount", String(count + 1));
   byId("new-rows").hidden = !waiting.size;
   if (waiting.size) fill(byId("show-new"), icon("arrow-up"), `${integer(waiting.size)} new ${waiting.size === 1 ? "row" : "rows"}`);
-  // the export ends where this page's knowledge ends, so that it holds exactly these rows
-  const until = toolbar.view.to === "now" ? after(ledger.asOf, range?.to) : range?.to;
-  const query = apiQuery({ ...toolbar.view, from: range?.from ?? toolbar.view.from, to: until ?? toolbar.view.to });
-  query.delete("tz");
-  byId("export").setAttribute("href", url("/api/requests.csv", query));
-  byId("export-words").textContent = `Export ${counted(count, "row")} (CSV)`;
-  byId("export").title = `All ${counted(count, "row")} of this view, filters applied, every column, times in UTC`;
-}
-
-/**
- * The later of two instants.
- * @param {string} a
- * @param {string | undefined} b
- */
-function after(a, b) {
-  return b && b > a ? b : a;
+  showExports(ledger, toolbar.view);
 }
 
 // --- rows and the open one ------------------------------------------------------------------
 
-/** @param {string} turn @returns {HTMLElement | null} */
-function rowElement(turn) {
-  return all("tr[data-turn]", body).find((row) => row.dataset.turn === turn) ?? null;
-}
-
 /** @param {string} turn */
 function focusRow(turn) {
-  const link = rowElement(turn)?.querySelector(".row-link");
+  const link = rows.show(turn)?.querySelector(".row-link");
   if (link instanceof HTMLElement) link.focus();
 }
 
 function markOpen() {
-  for (const row of all("tr[aria-current]", body)) row.removeAttribute("aria-current");
-  if (dialog.open && dialog.dataset.turn) rowElement(dialog.dataset.turn)?.setAttribute("aria-current", "true");
+  for (const row of all("tr[aria-current]", table)) row.removeAttribute("aria-current");
+  if (dialog.open && dialog.dataset.turn) rows.element(dialog.dataset.turn)?.setAttribute("aria-current", "true");
 }
 
 /**
@@ -190,6 +210,7 @@ async function showTurn(turn) {
   }
   dialog.dataset.turn = turn;
   showDetail(byId("detail-title"), byId("detail-body"), row, toolbar.view);
+  void showBefore(row);
   byId("board").hidden = false;
   if (!dialog.open) {
     if (wide.matches) dialog.show();
@@ -197,6 +218,20 @@ async function showTurn(turn) {
   }
   dialog.scrollTop = 0;
   markOpen();
+}
+
+/** The turn that it goes on from takes another look into the ledger: its place is kept free. @param {any} row */
+async function showBefore(row) {
+  const host = h("section", { class: "difference waits" }, h("h3", {}, "Against the turn before it"));
+  const body = byId("detail-body");
+  body.insertBefore(host, body.children[1] ?? null);
+  try {
+    const told = await get(`/api/sessions/${encodeURIComponent(row.session_key)}/turns/${encodeURIComponent(row.turn_id)}`);
+    showAgainst(host, told, openTurn);
+  } catch {
+    host.append(h("p", { class: "muted" }, "It could not be looked up."));
+  }
+  host.classList.remove("waits");
 }
 
 /** @param {string} turn */
@@ -212,7 +247,7 @@ function closeTurn() {
   if (turn) focusRow(turn);
 }
 
-body.addEventListener("click", (event) => {
+table.addEventListener("click", (event) => {
   const target = /** @type {Element} */ (event.target);
   const row = target.closest("tr[data-turn]");
   const click = /** @type {MouseEvent} */ (event);
@@ -229,30 +264,30 @@ dialog.addEventListener("click", (event) => event.target === dialog && dialog.ma
 dialog.addEventListener("close", markOpen);
 
 /** @param {1 | -1} step */
-function move(step) {
-  const links = all(".row-link", body);
-  const turn = document.activeElement?.closest("tr[data-turn]")?.getAttribute("data-turn") ?? (dialog.open ? dialog.dataset.turn : null);
-  const at = links.findIndex((link) => link.closest("tr")?.dataset.turn === turn);
-  const next = links[at < 0 ? 0 : at + step];
+async function move(step) {
+  const turn = (dialog.open ? dialog.dataset.turn : null) ?? document.activeElement?.closest("tr[data-turn]")?.getAttribute("data-turn");
+  const at = ledger.rows.findIndex((row) => row.turn_id === turn);
+  const to = at < 0 ? firstInSight() : at + step;
+  if (to >= ledger.rows.length) await extend();
+  const next = ledger.rows[to]?.turn_id;
   if (!next) return;
-  const to = next.closest("tr")?.dataset.turn ?? "";
-  if (dialog.open) openTurn(to);
-  else next.focus();
-  next.closest("tr")?.scrollIntoView({ block: "nearest" });
+  if (dialog.open) openTurn(next);
+  else focusRow(next);
+  rows.show(next)?.scrollIntoView({ block: "nearest" });
+}
+
+/** Where walking begins. */
+function firstInSight() {
+  const row = all("tr[data-turn]", table).find((one) => one.getBoundingClientRect().bottom > 120);
+  return Math.max(0, ledger.rows.findIndex((one) => one.turn_id === row?.dataset.turn));
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (event.key === "Escape" && dialog.open) {
-    event.preventDefault();
-    return closeTurn();
-  }
-  if (typing()) return;
-  const act = { j: () => move(1), k: () => move(-1), r: () => void load(true), "/": () => byId("q").focus() }[event.key];
-  if (!act) return;
+  if (event.key !== "Escape" || event.defaultPrevented || !dialog.open || document.querySelector("dialog:modal:not(#detail)")) return;
   event.preventDefault();
-  act();
+  closeTurn();
 });
+onKeys({ j: () => void move(1), k: () => void move(-1), r: () => void load(true) });
 
 // --- live -----------------------------------------------------------------------------------
 
@@ -281,20 +316,19 @@ async function fetchBehind() {
 }
 
 /**
- * @param {any[]} rows
+ * @param {any[]} written
  * @param {string} asOf
  */
-function take(rows, asOf) {
-  for (const row of ledger.hear(rows, asOf)) rowElement(row.turn_id)?.replaceWith(line(row));
-  markOpen();
+function take(written, asOf) {
+  for (const row of ledger.hear(written, asOf)) rows.replace(row);
   shell.justUpdated();
   settle();
 }
 
 const live = new Live({
-  rows: (rows, asOf) => {
+  rows: (written, asOf) => {
     const from = ledger.range?.from ?? "";
-    const fitting = rows.filter((row) => inRange(toolbar.view, row, from));
+    const fitting = written.filter((row) => inRange(toolbar.view, row, from));
     if (fitting.length) take(fitting, asOf);
   },
   reset: () => shown !== null && again(),
@@ -303,11 +337,32 @@ const live = new Live({
 
 byId("show-new").addEventListener("click", () => {
   scrollTo({ top: 0 });
+  box.scrollTop = 0;
   admit();
 });
 byId("load-more").addEventListener("click", () => void extend());
-new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { rootMargin: "600px" }).observe(byId("more"));
+cards.addEventListener("change", layOut);
 
+const end = { seen: new IntersectionObserver(() => undefined) };
+
+/** Fetch on before the end comes into sight. @param {Element | null} root what scrolls */
+function watchEnd(root) {
+  end.seen.disconnect();
+  end.seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { root, rootMargin: "1500px 0px" });
+  end.seen.observe(byId("more"));
+}
+
+wireExports(() => toolbar.view);
+shell.wireRefusal();
+const views = wireViews(
+  () => {
+    const query = pageQuery({ ...toolbar.view, turn: null });
+    query.set("columns", columns.lasting);
+    return query;
+  },
+  () => byId("range-words").textContent ?? "",
+);
+if (!views.readable) shell.showRefusal({ message: "Your saved views cannot be read.", hint: "What this browser kept of them is left out. Saving a view replaces it." });
 shell.wireView(toolbar, live, () => void load(true), () => {
   shown = null;
   void load();

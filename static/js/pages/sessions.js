@@ -169,7 +169,7 @@ async function toggle(root) {
   draw();
 }
 
-walkByKeys(body, "tr", () => void load(), { "/": () => byId("q").focus() });
+walkByKeys(body, "tr", () => void load());
 
 sort.addEventListener("change", () => toolbar.go({ ...toolbar.view, own: sort.value === "recent" ? {} : { sort: sort.value } }));
 byId("show-new").addEventListener("click", () => {
