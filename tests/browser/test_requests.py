@@ -41,12 +41,19 @@ PLACES = (
 def read_to(page: Page, last: int) -> list[str]:
     """The rows of the view down to the ``last``-th, as one sees them while scrolling."""
     seen: dict[int, str] = {}
-    while last not in seen:
+    while True:
         here = page.eval_on_selector_all("tbody tr[data-turn]", PLACES)
-        seen |= dict(here)
         assert len(here) <= 300
-        page.mouse.wheel(0, 2_000)
-    return [seen[place] for place in range(1, last + 1)]
+        seen |= dict(here)
+        if last in seen:
+            return [seen[place] for place in range(1, last + 1)]
+        lowest = max(seen)
+        at(page, lowest).scroll_into_view_if_needed()
+        expect(at(page, lowest + 1)).to_be_attached()
+
+
+def at(page: Page, place: int) -> Locator:
+    return page.locator(f"tr[aria-rowindex='{place + 1}']")
 
 
 def shown(sentence: str) -> str:
