@@ -61,12 +61,12 @@ export class Chart {
   constructor(host, on) {
     this.#host = host;
     this.#on = on;
-    let width = host.clientWidth;
+    let width = 0; // not asked for here: a page that is being built would be laid out for it
     new ResizeObserver(() => {
-      if (!this.#plotted || host.clientWidth === width || !host.clientWidth) return;
-      const crossed = width < NARROW !== host.clientWidth < NARROW;
-      width = host.clientWidth;
-      if (crossed) void this.repaint(); // another number of ticks fits
+      const before = width;
+      width = host.clientWidth || before;
+      if (!this.#plotted || width === before) return;
+      if (width < NARROW !== before < NARROW) void this.repaint(); // another number of ticks fits
       else this.#lib.Plots.resize(host);
     }).observe(host);
   }

@@ -7,6 +7,7 @@ import { all, byId } from "../lib/dom.js";
 import { pickedRow, rowsBehind } from "../lib/drill.js";
 import { showEmpty } from "../lib/empty.js";
 import { showFigures } from "../lib/figures.js";
+import { first } from "../lib/first.js";
 import { regrouped } from "../lib/format.js";
 import { showFunnel } from "../lib/funnel.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
@@ -141,12 +142,7 @@ async function fetchAll() {
   if (key !== shown) main.setAttribute("aria-busy", "true");
   try {
     const query = apiQuery(view);
-    // figures first, alone: eight charts at the same time would hold them up
-    const summary = await get("/api/summary", query, signal);
-    const charts = summary.turns.total ? panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal)) : [];
-    for (const chart of charts) chart.catch(() => undefined);
-    // beside them: it reads rows, which takes its time
-    const causes = charts.length ? showCauses(view, signal).catch((fault) => isAbort(fault) || causesFailed(fault)) : null;
+    const summary = await first("/api/summary", query, signal);
     since = summary.range.from;
     toolbar.resolved(summary.range);
     showKept(summary);
@@ -156,8 +152,16 @@ async function fetchAll() {
     showTrends(summary.previous);
     showFunnel(summary.funnel, view);
     shell.showFault(null);
-    if (!empty) await draw(charts, key);
-    await causes;
+    if (!empty) {
+      await painted(); // figures first, alone: eight charts at the same time would hold them up
+      signal.throwIfAborted();
+      const charts = panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal));
+      for (const chart of charts) chart.catch(() => undefined);
+      // beside them: it reads rows, which takes its time
+      const causes = showCauses(view, signal).catch((fault) => isAbort(fault) || causesFailed(fault));
+      await draw(charts, key);
+      await causes;
+    }
     if (signal.aborted) return;
     shown = key;
     shell.justUpdated();
