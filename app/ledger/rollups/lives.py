@@ -3,7 +3,9 @@
 Hours are cut into blocks of 1, 2, 4, 8 … hours, each beginning at a multiple of its length. A
 session belongs to the smallest block that holds it whole. So the sessions that lie within a window
 are those of the blocks within it, whose sums are kept, and of the few blocks that the window's
-edges cut; no more sessions than were under way at some moment belong to each of these.
+edges cut; no more sessions than were under way at some moment belong to each of these. How much of
+sessions was continued is also kept for blocks together with the smaller ones within them: so a
+window reads a few dozen of them, however many sessions it has.
 
 All that is here covers the hours that are over (``RollupState.coarse_until``), and follows from
 the days and hours of sessions: what was touched is worked out anew from them.
@@ -11,6 +13,7 @@ the days and hours of sessions: what was touched is worked out anew from them.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -19,11 +22,14 @@ from sqlalchemy import Connection, delete
 from app.ledger.rollups import tables
 from app.ledger.rollups.among import listed, parts, sessions_among, text
 from app.ledger.rollups.contribution import DAY, HOUR
-from app.ledger.rollups.shares import stored_shares
+from app.ledger.rollups.shares import Share, count_shares, stored_shares
 from app.ledger.rollups.state import RollupState
 
 SIZES = range(21)
 """A block of size ``n`` has ``2 ** n`` hours; the greatest has a hundred years."""
+TOGETHER = 9
+"""Up to this size, three weeks, the shares of a block are those of all sessions within it. Those
+of greater ones are of their own alone: what is touched changes no more than a few."""
 EVERYTHING = (21, 0)
 """The block of what none of them holds: where a client's clock was far off."""
 _LOCK = "SELECT pg_advisory_xact_lock(8388065821513082735)"
@@ -95,11 +101,12 @@ def refresh(connection: Connection, sessions: Iterable[str], state: RollupState)
         touched |= {(life.size, life.block) for life in (*gone, *new)}
     for part in parts(sorted(touched)):
         _count(connection, part)
+    _sum_shares(connection, touched)
 
 
 def clear(connection: Connection) -> None:
     """Forget all."""
-    for table in (tables.lives, tables.blocks):
+    for table in (tables.lives, tables.blocks, tables.shares):
         connection.execute(delete(table))
 
 
@@ -125,19 +132,51 @@ def _count(connection: Connection, touched: Sequence[Block]) -> None:
     of: dict[Block, list[Life]] = {block: [] for block in touched}
     for life in _lives(connection, in_blocks(touched)):
         of[life.size, life.block].append(life)
-    pairs = ", ".join(map(str, touched))
-    connection.exec_driver_sql(
-        f"DELETE FROM rollup_blocks WHERE (size, block) IN (VALUES {pairs})"  # noqa: S608
-    )
+    connection.exec_driver_sql(f"DELETE FROM rollup_blocks WHERE {_places(touched)}")  # noqa: S608
     rows = []
     for (size, block), some in of.items():
         if some:
             leader = min(some, key=lambda life: (-life.turns, life.session_key))
-            shares = stored_shares((life.incremental, life.known) for life in some)
-            rows.append((size, block, len(some), leader.turns, leader.session_key, shares))
+            rows.append((size, block, len(some), leader.turns, leader.session_key))
     if rows:
-        columns = ("size", "block", "sessions", "most", "leader", "shares")
+        columns = ("size", "block", "sessions", "most", "leader")
         _insert(connection, "rollup_blocks", columns, rows)
+
+
+def _sum_shares(connection: Connection, touched: Iterable[Block]) -> None:
+    """Sum up the shares of these blocks, and of those around them that have theirs too."""
+    of: dict[Block, Counter[Share]] = {
+        (greater, block >> (greater - size)): Counter()
+        for size, block in touched
+        for greater in range(size, max(size, TOGETHER) + 1)
+    }
+    for part in parts(sorted(of)):
+        own = connection.exec_driver_sql(
+            "SELECT size, block, incremental, known, COUNT(*) FROM rollup_lives "  # noqa: S608
+            f"WHERE {in_blocks(part)} GROUP BY size, block, incremental, known"
+        )
+        for size, block, incremental, known, sessions in own.all():
+            of[size, block][incremental, known] = sessions
+    halves = {(size - 1, 2 * block + half) for size, block in of if 0 < size <= TOGETHER
+              for half in (0, 1)}  # fmt: skip
+    for part in parts(sorted(halves - of.keys())):
+        found = connection.exec_driver_sql(
+            f"SELECT size, block, shares FROM rollup_shares WHERE {_places(part)}"  # noqa: S608
+        )
+        for size, block, stored in found.all():
+            of[size + 1, block >> 1].update(count_shares(stored))
+    for size, block in sorted(of):
+        if size < TOGETHER:
+            of[size + 1, block >> 1].update(of[size, block])
+    for part in parts(sorted(of)):
+        connection.exec_driver_sql(f"DELETE FROM rollup_shares WHERE {_places(part)}")  # noqa: S608
+        rows = [(*block, stored_shares(of[block])) for block in part if of[block]]
+        if rows:
+            _insert(connection, "rollup_shares", ("size", "block", "shares"), rows)
+
+
+def _places(blocks: Sequence[Block]) -> str:
+    return f"(size, block) IN (VALUES {', '.join(map(str, blocks))})"
 
 
 def _lives(connection: Connection, condition: str, given: tuple[Any, ...] = ()) -> list[Life]:

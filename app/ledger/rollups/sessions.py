@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from operator import add as plus
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
@@ -25,7 +24,6 @@ from app.ledger.models import turns
 from app.ledger.rollups import tables, unfiltered, wide
 from app.ledger.rollups.among import among
 from app.ledger.rollups.contribution import SESSION_LEVELS, SESSION_SUMS
-from app.ledger.rollups.lives import Life
 from app.ledger.rollups.plan import Plan
 from app.ledger.rollups.read import SESSIONS, in_stretches, key_column, planned
 from app.ledger.rollups.unfiltered import OF_ROW
@@ -48,19 +46,16 @@ def sums(connection: Connection, view: Filter, limit: int | None) -> list[Sessio
     if limit is None:
         return _summed(connection, view, made, None)
     # First which ones they are: adding up the rest of all of them takes much longer.
-    found = _wide(connection, view)
-    if found is None:
+    core = wide.core(connection, view)
+    likely = [] if core is None else wide.foremost(connection, core, limit)
+    if core is None or len(likely) >= wide.MANY:
         parts = _parts(connection, view, made, ("turns",))
         order = (_sum(parts, "turns").desc(), parts.c.session_key)
         first = select(parts.c.session_key).group_by(parts.c.session_key).order_by(*order)
         most = list(connection.execute(first.limit(limit)).scalars())
         return _summed(connection, view, made, most)
-    # One that is counted in both has more turns than it has as a whole, and comes before it.
-    known = {key: turns for turns, key in wide.leaders(connection, found.core, limit)}
-    known |= {key: -turns for key, (turns, _, _) in found.added_up.items()}
-    most = sorted(known, key=lambda key: (known[key], key))[:limit]
-    of_most = unfiltered.sums(connection, made, SESSION_SUMS, ends=True, only=most)
-    return _made(sorted(of_most, key=lambda row: (-row[4], row[0])))
+    found = unfiltered.sums(connection, made, SESSION_SUMS, ends=True, only=likely)
+    return _made(sorted(found, key=lambda row: (-row[4], row[0]))[:limit])
 
 
 def of(connection: Connection, view: Filter, keys: Sequence[str]) -> list[SessionSums]:
@@ -131,11 +126,10 @@ def count(connection: Connection, view: Filter) -> int:
 
 def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]]:
     """Turns that were continued, turns of known mode, and how many sessions have just these."""
-    found = _wide(connection, view)
-    if found is not None:
-        shares = wide.shares(connection, found.core)
-        shares.subtract((life.incremental, life.known) for life in found.twice)
-        shares.update((part, known) for _, part, known in found.added_up.values())
+    core = wide.core(connection, view)
+    cross = [] if core is None else wide.crossing(connection, core)
+    if core is not None and len(cross) < wide.MANY:
+        shares = wide.residency(connection, core, cross)
         return [(*share, number) for share, number in shares.items() if number]
     parts = _parts(connection, view, _plan(connection, view), ("incremental", "known"))
     each = (
@@ -145,43 +139,6 @@ def residency(connection: Connection, view: Filter) -> list[tuple[int, int, int]
     )
     query = select(each.c.part, each.c.whole, func.count()).group_by(each.c.part, each.c.whole)
     return [(part, whole, number) for part, whole, number in connection.execute(query)]
-
-
-class Wide(NamedTuple):
-    """What of a window's sessions is not as the sums of its core say."""
-
-    core: wide.Core
-    twice: list[Life]
-    """Within the core, and also with turns beside it."""
-    added_up: dict[str, tuple[int, ...]]
-    """``_FEW`` of these, and of those that are not within the core."""
-
-
-_FEW = ("turns", "incremental", "known")
-
-
-def _wide(connection: Connection, view: Filter) -> Wide | None:
-    """None where adding up all sessions is the way."""
-    core = wide.core(connection, view)
-    if core is None:
-        return None
-    found: dict[str, tuple[int, ...]] = {}
-
-    def add(sums: Iterable[Sequence[Any]]) -> None:
-        for key, *few in sums:
-            known = found.get(key)
-            found[key] = tuple(few if known is None else map(plus, known, few))
-
-    for beside in core.beside:
-        add(unfiltered.sums(connection, beside, _FEW))
-    crossing = wide.crossing(connection, core)
-    if len(found) + len(crossing) >= wide.MANY:
-        return None
-    twice = wide.lives(connection, core, found)
-    add((life.session_key, life.turns, life.incremental, life.known) for life in twice)
-    if crossing:
-        add(unfiltered.sums(connection, core.hours, _FEW, only=crossing))
-    return Wide(core, twice, found)
 
 
 def _plan(connection: Connection, view: Filter) -> Plan:

@@ -1,15 +1,16 @@
-"""How much of each session was continued, in a string of eight bytes per session.
+"""How much of each session was continued, in a string.
 
-The upper half of an entry is how many turns of known mode there were, the lower half how many of
-them were continued. Strings one after the other are the sessions together.
+It has pairs of eight bytes: a share (in its upper half how many turns of known mode there were, in
+the lower one how many of them were continued), and how many sessions have it. Strings one after
+the other are the sessions together.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Mapping
 
 Share = tuple[int, int]
 """Turns that were continued, and turns of known mode."""
@@ -17,9 +18,12 @@ _ENTRY = "Q"
 _LOWER = 0xFFFFFFFF
 
 
-def stored_shares(shares: Iterable[Share]) -> bytes:
-    """The same for the same shares, in whatever order they come."""
-    entries = array(_ENTRY, sorted(known << 32 | incremental for incremental, known in shares))
+def stored_shares(shares: Mapping[Share, int]) -> bytes:
+    """Of each share, how many sessions have it."""
+    entries = array(_ENTRY)
+    for (incremental, known), number in sorted(shares.items()):
+        entries.append(known << 32 | incremental)
+        entries.append(number)
     if sys.byteorder == "big":
         entries.byteswap()
     return entries.tobytes()
@@ -31,6 +35,7 @@ def count_shares(stored: bytes) -> Counter[Share]:
     entries.frombytes(stored)
     if sys.byteorder == "big":
         entries.byteswap()
-    return Counter(
-        {(entry & _LOWER, entry >> 32): number for entry, number in Counter(entries).items()}
-    )
+    counts: defaultdict[int, int] = defaultdict(int)
+    for share, number in zip(entries[::2], entries[1::2], strict=True):
+        counts[share] += number
+    return Counter({(share & _LOWER, share >> 32): number for share, number in counts.items()})

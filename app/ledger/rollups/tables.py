@@ -152,8 +152,16 @@ class RollupBlock(Base):
     """The turns of the one that has the most."""
     leader: Mapped[str]
     """Its key; the least where several have as many."""
+
+
+class RollupShare(Base):
+    """How much of the sessions of a block was continued; ``lives.TOGETHER``, ``shares``."""
+
+    __tablename__ = "rollup_shares"
+
+    size: Mapped[int] = _key()
+    block: Mapped[int] = _key()
     shares: Mapped[bytes] = mapped_column(LargeBinary())
-    """How much of each was continued; ``shares``."""
 
 
 keys: Table = Base.metadata.tables["rollup_keys"]
@@ -162,3 +170,4 @@ times: Table = Base.metadata.tables["rollup_times"]
 sessions: Table = Base.metadata.tables["rollup_sessions"]
 lives: Table = Base.metadata.tables["rollup_lives"]
 blocks: Table = Base.metadata.tables["rollup_blocks"]
+shares: Table = Base.metadata.tables["rollup_shares"]

@@ -34,46 +34,42 @@ def sums(
     ``only``, of no other sessions than these.
     """
     stretch = [*(("session", "first_at", "last_at") if ends else ()), *names]
-    of_row = _of_row(connection.dialect)
-    row = [*(("session", "started_at", "started_at") if ends else ()), *(of_row[n] for n in names)]
-    # A few sessions are to be looked up by their keys: without statistics SQLite would read whole
-    # stretches, but not by an expression.
-    whose, level = "", "level"
-    if only is not None:
-        whose, level = f"{sessions_among(connection)} AND ", "level + 0"
-    spans = _spans(made, level)
-    # Each way in one pass: by key, or by stretch.
-    parts = [
-        f"SELECT session_key, {', '.join(stretch)} FROM rollup_sessions "  # noqa: S608  (our names and numbers)
-        f"WHERE {whose}{span}"
-        for span in (spans if only is None or not spans else [f"({' OR '.join(spans)})"])
-    ]
-    named = ", ".join(f"{value} AS {name}" for value, name in zip(row, stretch, strict=True))
-    parts += [
-        f"SELECT session_key, {named} FROM turns "  # noqa: S608
-        f"WHERE {whose}started_at >= {first} AND started_at < {end}"
-        for first, end in made.rows
-    ]
-    if not parts:
+    whose = "" if only is None else sessions_among(connection)
+    selects = parts(connection.dialect, made, stretch, whose)
+    if not selects:
         return []
     added = [f"CAST(SUM({name}) AS BIGINT)" for name in names]
     outer = [*(("MAX(session)", "MIN(first_at)", "MAX(last_at)") if ends else ()), *added]
     statement = (
         f"SELECT session_key, {', '.join(outer)} "  # noqa: S608
-        f"FROM ({' UNION ALL '.join(parts)}) AS parts GROUP BY session_key"
+        f"FROM ({' UNION ALL '.join(selects)}) AS parts GROUP BY session_key"
     )
     if only is None:
         return connection.exec_driver_sql(statement).all()
-    given = (listed(connection, only),) * len(parts)
+    given = (listed(connection, only),) * len(selects)
     return connection.exec_driver_sql(statement, given).all()
 
 
-def met(made: Plan) -> list[str]:
-    """Queries for the sessions with turns in a plan; of each there may be several."""
+def parts(dialect: Dialect, made: Plan, columns: Sequence[str] = (), whose: str = "") -> list[str]:
+    """Queries for the keys and columns of sessions in the stretches and rows of a plan, one below
+    the other; of each session there may be many.
+
+    ``whose`` is a condition that leaves few of them. These are to be looked up by their keys:
+    without statistics SQLite would read whole stretches, but not by an expression.
+    """
+    spans = _spans(made, "level + 0" if whose else "level")
+    if whose and spans:  # each way in one pass: by key, or by stretch
+        spans = [f"{whose} AND ({' OR '.join(spans)})"]
+    of_row = _of_row(dialect)
+    row = ", ".join(["session_key", *(f"{of_row[name]} AS {name}" for name in columns)])
     return [
-        *(f"SELECT session_key FROM rollup_sessions WHERE {span}" for span in _spans(made)),  # noqa: S608
         *(
-            f"SELECT session_key FROM turns WHERE started_at >= {first} AND started_at < {end}"  # noqa: S608
+            f"SELECT {', '.join(('session_key', *columns))} FROM rollup_sessions WHERE {span}"  # noqa: S608  (our names and numbers)
+            for span in spans
+        ),
+        *(
+            f"SELECT {row} FROM turns WHERE {f'{whose} AND ' if whose else ''}"  # noqa: S608
+            f"started_at >= {first} AND started_at < {end}"
             for first, end in made.rows
         ),
     ]
@@ -124,7 +120,8 @@ OF_ROW: dict[str, ColumnElement[int]] = {
 @lru_cache
 def _of_row(dialect: Dialect) -> dict[str, str]:
     """The same as SQL."""
+    columns = {"session": c.session, "first_at": c.started_at, "last_at": c.started_at, **OF_ROW}
     return {
         name: str(value.compile(dialect=dialect, compile_kwargs={"literal_binds": True}))
-        for name, value in OF_ROW.items()
+        for name, value in columns.items()
     }

@@ -8,7 +8,7 @@ those that go on beyond it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -17,11 +17,11 @@ from app.ledger.filters import Filter
 from app.ledger.rollups import state as states
 from app.ledger.rollups.among import listed, sessions_among
 from app.ledger.rollups.contribution import HOUR, SESSION_LEVELS, start_of
-from app.ledger.rollups.lives import EVERYTHING, SIZES, Block, Life, in_blocks
+from app.ledger.rollups.lives import EVERYTHING, SIZES, TOGETHER, Block, in_blocks
 from app.ledger.rollups.plan import Plan, plan
 from app.ledger.rollups.shares import Share, count_shares
 from app.ledger.rollups.state import RollupState
-from app.ledger.rollups.unfiltered import met as met_in
+from app.ledger.rollups.unfiltered import parts
 
 MANY = 5_000
 """From so many sessions that have to be added up on, adding up all is as quick."""
@@ -62,13 +62,17 @@ def _core(view: Filter, state: RollupState) -> Core | None:
 
 def within(whole: Core) -> str:
     """The blocks that lie within the core."""
+    return f"({' OR '.join(_within(whole)) or '1 = 0'})"
+
+
+def _within(whole: Core, least: int = 0) -> list[str]:
     terms = []
-    for size in SIZES:
+    for size in SIZES[least:]:
         first, end = -(-whole.first >> size), whole.end >> size
         if first >= end:
             break
         terms.append(f"(size = {size} AND block >= {first} AND block < {end})")
-    return f"({' OR '.join(terms or ['1 = 0'])})"
+    return terms
 
 
 def cut(whole: Core) -> list[Block]:
@@ -105,16 +109,6 @@ def _crosses(whole: Core) -> str:
     )
 
 
-def lives(connection: Connection, whole: Core, sessions: Collection[str]) -> list[Life]:
-    """Of these sessions, the lives within the core."""
-    found = connection.exec_driver_sql(
-        f"SELECT {', '.join(Life._fields)} FROM rollup_lives "  # noqa: S608
-        f"WHERE {sessions_among(connection)} AND {_holds(whole)}",
-        (listed(connection, sessions),),
-    )
-    return [Life(*row) for row in found.all()]
-
-
 def count(connection: Connection, whole: Core) -> int:
     """How many sessions lie within the core."""
     found = connection.exec_driver_sql(
@@ -136,7 +130,9 @@ def count_others(connection: Connection, whole: Core) -> int:
         f"SELECT session_key FROM rollup_lives WHERE {_crosses(whole)} "  # noqa: S608
         f"AND (first >= {whole.first} OR last < {whole.end} OR EXISTS ({hour}))"
     )
-    met = " UNION ".join([crossing, *(query for side in whole.beside for query in met_in(side))])
+    met = " UNION ".join(
+        [crossing, *(part for side in whole.beside for part in parts(connection.dialect, side))]
+    )
     # Not by NOT EXISTS, for which PostgreSQL would read the lives of all sessions.
     inside = (
         "SELECT 1 FROM rollup_lives "  # noqa: S608
@@ -148,19 +144,93 @@ def count_others(connection: Connection, whole: Core) -> int:
     return int(found.scalar_one())
 
 
+def cover(whole: Core) -> Iterator[Block]:
+    """The blocks smaller than ``TOGETHER`` that make up the core, as few as there
+    are, together with those of ``TOGETHER`` within them."""
+    first, end = whole.first, whole.end
+    for size in range(TOGETHER):
+        if first >= end:
+            return
+        if first & 1:
+            yield size, first
+            first += 1
+        if end & 1:
+            end -= 1
+            yield size, end
+        first, end = first >> 1, end >> 1
+
+
 def shares(connection: Connection, whole: Core) -> Counter[Share]:
-    """What of each session within the core was continued."""
-    stored = connection.exec_driver_sql(
-        f"SELECT shares FROM rollup_blocks WHERE {within(whole)}"  # noqa: S608
+    """Of the sessions whose blocks lie within the core."""
+    terms = [f"(size = {size} AND block = {block})" for size, block in cover(whole)]
+    terms += _within(whole, TOGETHER)
+    found = connection.exec_driver_sql(
+        f"SELECT shares FROM rollup_shares WHERE {' OR '.join(terms)}"  # noqa: S608  (numbers)
     )
-    found = count_shares(b"".join(stored.scalars().all()))
+    return count_shares(b"".join(found.scalars().all()))
+
+
+def residency(connection: Connection, whole: Core, cross: Collection[str]) -> Counter[Share]:
+    """How many sessions of the window have each share; ``cross`` are those of ``crossing``."""
+    found = shares(connection, whole)
+    names = ("incremental", "known")
+    beside = _beside(connection, whole, names)
+    inside = f"FROM rollup_lives WHERE {_holds(whole)}"
+    twice = f"{inside} AND session_key IN (SELECT session_key FROM beside)"  # noqa: S608
+    of_crossing = parts(connection.dialect, whole.hours, names, sessions_among(connection))
+    # Those that are within the core and also beside it count once, with both.
+    each = " UNION ALL ".join(
+        (
+            "SELECT session_key, incremental, known FROM beside",
+            f"SELECT session_key, incremental, known {twice}",
+            *(of_crossing if cross else ()),
+        )
+    )
     others = connection.exec_driver_sql(
-        f"SELECT incremental, known, COUNT(*) FROM rollup_lives WHERE {held(whole)} "  # noqa: S608
-        "GROUP BY incremental, known"
+        f"WITH beside AS ({beside}) "  # noqa: S608
+        "SELECT incremental, known, COUNT(*) FROM ("
+        "SELECT CAST(SUM(incremental) AS BIGINT) AS incremental, CAST(SUM(known) AS BIGINT) AS "
+        f"known FROM ({each}) AS each_part GROUP BY session_key) AS each_session "
+        "GROUP BY incremental, known "
+        f"UNION ALL SELECT incremental, known, -COUNT(*) {twice} GROUP BY incremental, known "
+        f"UNION ALL SELECT incremental, known, COUNT(*) {inside} AND {in_blocks(cut(whole))} "
+        "GROUP BY incremental, known",
+        (listed(connection, cross),) * len(of_crossing) if cross else (),
     )
     for part, known, number in others.all():
         found[part, known] += number
     return found
+
+
+def foremost(connection: Connection, whole: Core, limit: int) -> list[str]:
+    """Sessions of the window among which are those that have the most turns in it.
+
+    These are the first ones within the core, and all others that may have as many.
+    """
+    first = leaders(connection, whole, limit)
+    least = -first[-1][0] if len(first) == limit else 0
+    beside = _beside(connection, whole, ("turns",))
+    others = connection.exec_driver_sql(
+        f"WITH beside AS ({beside}) "  # noqa: S608
+        "SELECT session_key FROM (SELECT session_key, turns FROM beside "
+        "UNION ALL SELECT session_key, turns FROM rollup_lives "
+        "WHERE session_key IN (SELECT session_key FROM beside) "
+        f"UNION ALL SELECT session_key, turns FROM rollup_lives WHERE {_crosses(whole)} "
+        f"AND turns >= {least}) AS parts GROUP BY session_key "
+        f"HAVING SUM(turns) >= {least} LIMIT {MANY}"
+    )
+    return list({*(key for _, key in first), *others.scalars()})
+
+
+def _beside(connection: Connection, whole: Core, columns: tuple[str, ...] = ()) -> str:
+    """Sessions with turns of the window beside the core; of each there may be several."""
+    nobody = f"SELECT {', '.join(('session_key', *columns))} FROM rollup_lives WHERE 1 = 0"  # noqa: S608
+    return (
+        " UNION ALL ".join(
+            part for side in whole.beside for part in parts(connection.dialect, side, columns)
+        )
+        or nobody
+    )
 
 
 def leaders(connection: Connection, whole: Core, limit: int) -> list[tuple[int, str]]:

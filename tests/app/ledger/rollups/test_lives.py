@@ -5,10 +5,10 @@ from sqlalchemy import Engine, select
 from app.ledger import store
 from app.ledger.database import WRITES
 from app.ledger.models import turns
-from app.ledger.rollups import apply, tables
+from app.ledger.rollups import apply, tables, wide
 from app.ledger.rollups.contribution import DAY, HOUR
 from app.ledger.rollups.lives import EVERYTHING, block_of
-from app.ledger.rollups.shares import count_shares
+from app.ledger.rollups.plan import only_rows
 from app.ledger.writer import write_rows
 from tests.support.rows import START_MS, make_row
 
@@ -57,7 +57,8 @@ def test_a_session_lives_as_long_as_its_hours_that_are_over(engine: Engine):
         store.delete_rows(connection, turns.c.session_key == "k")
     assert {} == lives(engine)
     with engine.connect() as connection:
-        assert [] == connection.execute(select(tables.blocks)).all()
+        for table in (tables.blocks, tables.shares):
+            assert [] == connection.execute(select(table)).all()
 
 
 def test_a_block_knows_how_many_sessions_it_has_and_the_longest(engine: Engine):
@@ -71,4 +72,26 @@ def test_a_block_knows_how_many_sessions_it_has_and_the_longest(engine: Engine):
     with engine.connect() as connection:
         (found,) = connection.execute(select(tables.blocks)).all()
     assert (3, 2, "b") == (found.sessions, found.most, found.leader)
-    assert {(1, 1): 1, (2, 2): 2} == count_shares(found.shares)
+
+
+def test_shares_of_a_session_count_in_all_blocks_around_its_own(engine: Engine):
+    hour = DAWN // HOUR
+    write_rows(
+        engine,
+        [
+            make_row(session_key="a", started_at=DAWN + HOUR),
+            make_row(session_key="b", started_at=DAWN + 1),
+            make_row(session_key="b", started_at=DAWN + 2 * HOUR, mode="ws_full"),
+            make_row(session_key="later", started_at=DAWN + 8 * DAY),
+        ],
+    )
+
+    def found(first: int, end: int) -> dict:
+        with engine.connect() as connection:
+            return wide.shares(connection, wide.Core(hour + first, hour + end, only_rows(0, 0), ()))
+
+    assert {(1, 1): 1} == found(1, 2)
+    assert {(1, 1): 1, (1, 2): 1} == found(0, 4) == found(-500, 600)
+    with engine.execution_options(**WRITES).begin() as connection:
+        store.delete_rows(connection, turns.c.session_key == "a")
+    assert {(1, 2): 1} == found(0, 4)

@@ -8,9 +8,9 @@ from app.ledger.filters import Filter
 from app.ledger.rollups import apply, sessions, wide
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import DAY, HOUR, MINUTE
-from app.ledger.rollups.lives import SIZES, block_of
+from app.ledger.rollups.lives import SIZES, TOGETHER, block_of
 from app.ledger.rollups.plan import only_rows
-from app.ledger.rollups.wide import Core, cut
+from app.ledger.rollups.wide import Core, cover, cut
 from app.ledger.writer import write_rows
 from tests.support.rows import START_MS, make_row
 
@@ -28,6 +28,16 @@ def test_each_block_that_has_an_hour_of_the_core_is_within_it_or_cut_by_it(core,
     assert (not within and not beside) == (
         (size, block) in cut(Core(first, end, only_rows(0, 0), ()))
     )
+
+
+@given(st.integers(-(10**4), 10**6), st.integers(1, 5_000))
+def test_each_hour_of_the_core_is_covered_once_and_by_few_blocks(first, length):
+    found = list(cover(Core(first, first + length, only_rows(0, 0), ())))
+    lowest, beyond = -(-first >> TOGETHER), (first + length) >> TOGETHER
+    covered = [at for size, block in found for at in range(block << size, (block + 1) << size)]
+    covered += range(lowest << TOGETHER, max(lowest, beyond) << TOGETHER)
+    assert list(range(first, first + length)) == sorted(covered)
+    assert len(found) <= 2 * TOGETHER
 
 
 def test_there_are_few_of_them():
