@@ -14,7 +14,7 @@ import socket
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,7 +68,15 @@ class Front:
     @asynccontextmanager
     async def client(self) -> AsyncIterator[aiohttp.ClientSession]:
         """All its connections end with the block, at once."""
-        connector = aiohttp.TCPConnector(resolver=_Here(), ssl=self.trust, limit=0)
+        sockets: list[socket.socket] = []
+
+        def made(info: aiohttp.AddrInfoType) -> socket.socket:
+            sockets.append(socket.socket(*info[:3]))
+            return sockets[-1]
+
+        connector = aiohttp.TCPConnector(
+            resolver=_Here(), ssl=self.trust, limit=0, socket_factory=made
+        )
         try:
             async with aiohttp.ClientSession(
                 connector=connector, connector_owner=False, skip_auto_headers=("accept-encoding",)
@@ -76,7 +84,13 @@ class Front:
                 yield http
         finally:
             await connector.close(abort_ssl=True)
-            await asyncio.sleep(0)  # in which the sockets are closed
+            # The connector forgets a connection that nginx wants closed, while TLS still takes leave.
+            for one in sockets:
+                with suppress(OSError):
+                    one.shutdown(socket.SHUT_RDWR)
+            async with asyncio.timeout(20):
+                while any(one.fileno() != -1 for one in sockets):
+                    await asyncio.sleep(0)
 
 
 class _Here(AbstractResolver):
