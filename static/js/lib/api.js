@@ -9,13 +9,15 @@ export class ApiError extends Error {
    * @param {string} message
    * @param {string | null} hint
    * @param {string | null} [field] the part of what was sent that is at fault
+   * @param {string | null} [request] the id that the server's log names
    */
-  constructor(status, code, message, hint, field = null) {
+  constructor(status, code, message, hint, field = null, request = null) {
     super(message);
     this.status = status;
     this.code = code;
     this.hint = hint;
     this.field = field;
+    this.request = request;
   }
 }
 
@@ -67,7 +69,7 @@ async function ask(address, options) {
     throw unreachable();
   }
   if (answer.status === 204) return null;
-  return read(answer.status, await answer.json().catch(() => null));
+  return read(answer.status, await answer.json().catch(() => null), answer.headers.get("x-request-id"));
 }
 
 function unreachable() {
@@ -78,8 +80,9 @@ function unreachable() {
  * What an answer says.
  * @param {number} status 0 where there was none
  * @param {any} body null where it is no JSON
+ * @param {string | null} [request]
  */
-function read(status, body) {
+function read(status, body, request = null) {
   if (status === 0) throw unreachable();
   if (status === 401) {
     location.assign(url("/login", new URLSearchParams({ next: location.pathname + location.search })));
@@ -93,6 +96,7 @@ function read(status, body) {
     error.message ?? `Warmline answered with status ${status}.`,
     error.hint ?? null,
     error.field ?? null,
+    request,
   );
 }
 

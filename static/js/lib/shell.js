@@ -136,7 +136,7 @@ export function showFault(fault) {
   if (!fault) return;
   const { message, hint, code } = /** @type {{message: string, hint?: string | null, code?: string}} */ (fault);
   byId("fault-message").textContent = message;
-  byId("fault-hint").textContent = [hint, code ? `(${code})` : ""].filter(Boolean).join(" ");
+  byId("fault-hint").textContent = [hint, code ? `(${[code, request && `request ${request}`].filter(Boolean).join(", ")})` : ""].filter(Boolean).join(" ");
 }
 
 /**

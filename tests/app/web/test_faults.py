@@ -79,6 +79,14 @@ def test_the_log_says_where_an_unforeseen_error_was(caplog):
     assert "RuntimeError at" in caplog.text
 
 
+@pytest.mark.parametrize("path", ["/unforeseen", "/database"])
+def test_an_error_of_the_server_has_an_id_that_the_log_names(path, caplog):
+    first, second = (client().get(path).headers["x-request-id"] for _ in range(2))
+    assert first != second
+    assert f"request {first}: " in caplog.text
+    assert "x-request-id" not in client().get("/known").headers
+
+
 def test_headers_of_an_error_are_kept():
     assert client().get("/teapot").headers["x-tea"] == "green"
 
