@@ -66,6 +66,30 @@ def test_a_custom_range_is_read_in_the_zone_that_is_shown(open_page, seeded):
     expect(page.get_by_text("15 Jan 2027, 02:00 to 15 Jan 2027, 04:30")).to_be_visible()
 
 
+def test_a_range_is_moved_widened_and_typed(open_page, seeded):
+    page, _ = open_page()
+    page.goto(f"{seeded.url}/?from=now-6h&model=gpt-5.6")
+    settled(page)
+    later = page.get_by_role("button", name="Later")
+    expect(later).to_be_disabled()
+    page.get_by_role("button", name="Zoom out").click()
+    assert {"from": ["now-12h"], "model": ["gpt-5.6"]} == query(page)
+    page.get_by_role("radio", name="Custom range").check()
+    page.get_by_label("Or the last").fill("6 hours")
+    page.get_by_role("button", name="Apply range").click()
+    expect(page.get_by_text("Write a relative start as now-6h")).to_be_visible()
+    page.get_by_label("Or the last").fill("now-2h")
+    page.get_by_role("button", name="Apply range").click()
+    assert {"from": ["now-2h"], "model": ["gpt-5.6"]} == query(page)
+    settled(page)
+    said = seeded.get("/api/summary", **{"from": "now-4h", "to": "now-2h"})["range"]
+    page.get_by_role("button", name="Earlier").click()
+    asked = {"from": [said["from"]], "to": [said["to"]], "model": ["gpt-5.6"]}
+    assert asked == query(page)
+    expect(later).to_be_enabled()
+    expect(page.get_by_role("button", name="Copy absolute link")).to_be_hidden()
+
+
 def test_the_view_goes_along_to_the_other_page(open_page, seeded):
     page, _ = open_page()
     page.goto(f"{seeded.url}/?from=now-7d&model=gpt-5.6")

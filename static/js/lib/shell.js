@@ -106,7 +106,25 @@ export function wireView(toolbar, live, again, anew) {
   });
   wireLive(live);
   wireUpdated();
+  wireAuto(again);
   for (const button of all("[data-refresh]")) button.addEventListener("click", again);
+}
+
+/**
+ * Fetch again every so often, but not while nobody looks, a row is open or text is selected.
+ * @param {() => void} again
+ */
+function wireAuto(again) {
+  const choice = byId("auto", HTMLSelectElement);
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  let timer;
+  const due = () => {
+    if (!document.hidden && !document.querySelector("dialog[open]") && getSelection()?.isCollapsed !== false) again();
+  };
+  choice.addEventListener("change", () => {
+    clearInterval(timer);
+    if (choice.value !== "0") timer = setInterval(due, 1000 * Number(choice.value));
+  });
 }
 
 let updated = 0;
@@ -134,7 +152,7 @@ export function showFault(fault) {
   const notice = byId("fault");
   notice.hidden = !fault;
   if (!fault) return;
-  const { message, hint, code } = /** @type {{message: string, hint?: string | null, code?: string}} */ (fault);
+  const { message, hint, code, request } = /** @type {{message: string, hint?: string | null, code?: string, request?: string | null}} */ (fault);
   byId("fault-message").textContent = message;
   byId("fault-hint").textContent = [hint, code ? `(${[code, request && `request ${request}`].filter(Boolean).join(", ")})` : ""].filter(Boolean).join(" ");
 }

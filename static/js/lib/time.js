@@ -161,6 +161,34 @@ export function rangeWords(from, to) {
   return `${edge(from)} to ${edge(to)}`;
 }
 
+/** @typedef {{from: string, to: string}} Range */
+
+/**
+ * A range that lies so many of its own lengths later; earlier when negative. It is fixed, for it no longer ends now.
+ * @param {Range} range instants
+ * @param {number} steps
+ * @returns {Range}
+ */
+export function shifted({ from, to }, steps) {
+  const [start, end] = [Date.parse(from), Date.parse(to)];
+  const by = (end - start) * steps;
+  return { from: new Date(start + by).toISOString(), to: new Date(end + by).toISOString() };
+}
+
+/**
+ * Twice the range: around its middle, or further back from now where it is relative.
+ * @param {Range} asked `now-6h` to `now`, or instants
+ * @param {Range} exact what that is in instants
+ * @returns {Range}
+ */
+export function widened(asked, exact) {
+  const match = /^now-(\d+)([smhdw])$/.exec(asked.from);
+  if (match && asked.to === "now") return { from: `now-${2 * Number(match[1])}${match[2]}`, to: "now" };
+  const [start, end] = [Date.parse(exact.from), Date.parse(exact.to)];
+  const half = (end - start) / 2;
+  return { from: new Date(start - half).toISOString(), to: new Date(end + half).toISOString() };
+}
+
 /** @param {string} text */
 function edge(text) {
   return relativeSeconds(text) === null ? moment(text) : text;

@@ -5,7 +5,7 @@ import { get } from "./api.js";
 import { add, all, announce, byId, copyText, fill, h, icon } from "./dom.js";
 import * as filters from "./filters.js";
 import { integer } from "./format.js";
-import { fromField, linkZone, moment, rangeWords, relativeSeconds, toField, zone } from "./time.js";
+import { fromField, linkZone, moment, rangeWords, relativeSeconds, shifted, toField, widened, zone } from "./time.js";
 
 /** @typedef {import("./filters.js").View} View */
 /** @typedef {{value: string, label?: string, turns: number}} Choice */
@@ -50,7 +50,7 @@ export class Toolbar {
       });
     }
     byId("custom-apply").addEventListener("click", () => this.#applyCustom());
-    for (const id of ["custom-from", "custom-to"]) {
+    for (const id of ["custom-from", "custom-to", "custom-relative"]) {
       byId(id).addEventListener("keydown", (event) => {
         if (event.key !== "Enter") return;
         event.preventDefault();
@@ -58,7 +58,11 @@ export class Toolbar {
       });
     }
     byId("clear-all").addEventListener("click", () => this.go(filters.cleared(this.view)));
-    byId("copy-link").addEventListener("click", () => void this.#copyAbsolute());
+    byId("earlier").addEventListener("click", () => this.#move((exact) => shifted(exact, -1)));
+    byId("later").addEventListener("click", () => this.#move((exact) => shifted(exact, 1)));
+    byId("zoom-out").addEventListener("click", () => this.#move((exact) => widened(this.view, exact)));
+    byId("copy-link").addEventListener("click", () => void this.#copy("copy-link", {}));
+    byId("copy-absolute").addEventListener("click", () => void this.#copy("copy-absolute", this.#resolved ?? {}));
     byId("filter-switch").addEventListener("click", () => {
       this.#facets.hidden = !this.#facets.hidden;
       byId("filter-switch").setAttribute("aria-expanded", String(!this.#facets.hidden));
@@ -153,7 +157,20 @@ export class Toolbar {
     from.focus();
   }
 
+  /** @param {(exact: {from: string, to: string}) => {from: string, to: string}} to */
+  #move(to) {
+    if (this.#resolved) this.go({ ...this.view, ...to(this.#resolved), turn: null });
+  }
+
   #applyCustom() {
+    const relative = byId("custom-relative", HTMLInputElement).value.trim();
+    const unread = relative && !relativeSeconds(relative) ? "Write a relative start as now-6h, now-30m or now-7d." : "";
+    byId("custom-relative").setAttribute("aria-invalid", String(Boolean(unread)));
+    if (relative) {
+      byId("custom-error").textContent = unread;
+      if (!unread) this.go({ ...this.view, from: relative, to: filters.DEFAULT_TO, turn: null });
+      return;
+    }
     const from = fromField(byId("custom-from", HTMLInputElement).value);
     const to = fromField(byId("custom-to", HTMLInputElement).value);
     const wrong = !from || !to ? "Give both a start and an end." : from >= to ? "The start must lie before the end." : "";
@@ -163,12 +180,11 @@ export class Toolbar {
     if (from && to && !wrong) this.go({ ...this.view, from: from.toISOString(), to: to.toISOString(), turn: null });
   }
 
-  async #copyAbsolute() {
-    if (!this.#resolved) return;
-    const { from, to } = this.#resolved;
+  /** @param {string} id of the button @param {{from?: string, to?: string}} range other than that of the view */
+  async #copy(id, { from = this.view.from, to = this.view.to }) {
     const done = await copyText(location.origin + filters.href(location.pathname, { ...this.view, from, to }));
-    announce(done ? "Copied a link to exactly this range." : "The browser did not allow copying.");
-    const button = byId("copy-link");
+    announce(done ? "Copied a link to this view." : "The browser did not allow copying.");
+    const button = byId(id);
     const words = button.textContent;
     button.textContent = done ? "Link copied" : "Copying was refused";
     setTimeout(() => (button.textContent = words), 1500);
@@ -204,7 +220,8 @@ export class Toolbar {
     const exact = this.#resolved ? `${moment(this.#resolved.from)} to ${moment(this.#resolved.to)}` : "";
     const readable = (/** @type {string} */ at) => relativeSeconds(at) !== null || !Number.isNaN(Date.parse(at));
     byId("range-zone").textContent = zone();
-    byId("copy-link").hidden = !relative;
+    byId("copy-absolute").hidden = !relative || !this.#resolved;
+    byId("later", HTMLButtonElement).disabled = this.view.to === filters.DEFAULT_TO;
     if (!readable(this.view.from) || !readable(this.view.to)) return fill(words, "a range that cannot be read");
     fill(words, relative ? rangeWords(this.view.from, this.view.to) : exact || rangeWords(this.view.from, this.view.to));
     words.title = exact;
