@@ -112,7 +112,7 @@ def strips(
 LANES = (
     "turn_id", "started_at", "ended_at", "source", "kind", "status", "session_key", "chain",
     "epoch", "epoch_turn", "mode", "reason", "shadow_reason", "epoch_reset_reason", "eligible",
-    "connection",
+    "connection", "fallback_reason",
     "previous_response_id", "response_id", "items_total", "input_tokens", "cached_tokens",
     "cache_write_long_tokens", "missed_tokens", "duration_ms", "model",
 )  # fmt: skip

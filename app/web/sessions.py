@@ -331,7 +331,7 @@ def _share(share: Share) -> Json:
 
 COLUMNS = (
     "turn_id", "at", "duration", "letter", "chain", "epoch", "connection", "reason", "reset",
-    "input", "cached", "missed", "gap", "life",
+    "input", "cached", "missed", "gap", "life", "fallback",
 )  # fmt: skip
 
 
@@ -340,12 +340,13 @@ def _lanes(found: Turns) -> Json:
     before = lanes.before_each([*found.context, *found.rows])
     base = found.rows[0].started_at if found.rows else 0
     words: dict[str, _Words] = {
-        name: _Words() for name in ("chain", "connection", "reason", "epoch_reset_reason")
+        name: _Words()
+        for name in ("chain", "connection", "reason", "epoch_reset_reason", "fallback_reason")
     }
     rows = []
     for row in found.rows:
         gap = lanes.gap(before[row.turn_id], row)
-        chain, connection, reason, reset = (
+        chain, connection, reason, reset, fallback = (
             of.number(getattr(row, name)) for name, of in words.items()
         )
         rows.append(
@@ -364,6 +365,7 @@ def _lanes(found: Turns) -> Json:
                 row.missed_tokens,
                 None if gap is None else gap.length,
                 None if gap is None else gap.life,
+                fallback,
             ]
         )
     return {
@@ -374,6 +376,7 @@ def _lanes(found: Turns) -> Json:
         "connections": words["connection"].listed,
         "reasons": words["reason"].listed,
         "resets": words["epoch_reset_reason"].listed,
+        "fallbacks": words["fallback_reason"].listed,
         "counts": Counter(row[3] for row in rows),
         "next_cursor": found.next_cursor,
     }

@@ -21,7 +21,7 @@ export function turnWords(turn, place, whole) {
   const at = new Date(turn.at);
   return [
     `Turn ${integer(place + 1)} of ${integer(whole)}`, `${day(at)}, ${clock(at)}`, wordsOf(turn.letter),
-    turn.reason === "ok" ? "" : turn.reason, turn.reset ? `reset by ${turn.reset}` : "", turn.moved ? "another connection" : "",
+    turn.reason === "ok" ? "" : turn.reason, turn.reset ? `reset by ${turn.reset}` : "", turn.moved ? "another connection" : "", turn.fallback ?? "",
     turn.gap === null ? "" : `${milliseconds(turn.gap)} after the turn before${turn.life ? `, ${LIFE[turn.life]}` : ""}`,
     turn.missed ? `${counted(turn.missed, "token")} missed` : "",
   ].filter(Boolean).join(" · ");
@@ -53,7 +53,7 @@ function line(turn, place, link) {
     h("th", { scope: "row" }, h("a", { href: link(turn.id), "data-turn": turn.id }, integer(place + 1))),
     h("td", {}, h("time", { datetime: at.toISOString(), title: moment(at) }, `${day(at)}, ${clock(at)}`)),
     h("td", {}, wordsOf(turn.letter)),
-    h("td", {}, turn.reset ? `${turn.reason}: ${turn.reset}` : (turn.reason ?? "–")),
+    h("td", {}, [turn.reason ?? "–", turn.reset ?? turn.fallback].filter(Boolean).join(": ")),
     h("td", {}, turn.chain ?? "–", turn.moved && " (another connection)"),
     h("td", {}, turn.epoch === null ? "–" : integer(turn.epoch)),
     h("td", { class: "number", title: turn.life ? LIFE[turn.life] : "" }, turn.gap === null ? "–" : `${milliseconds(turn.gap)}${turn.life ? ` (${LIFE[turn.life]})` : ""}`),

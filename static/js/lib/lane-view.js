@@ -309,15 +309,16 @@ export class LaneView {
     brush.strokeRect(this.#x(this.#selected) - 2, TOP + turn.lane * LANE + 1, Math.max(3, this.#wide(turn)) + 4, CELL + 6);
   }
 
-  /** Resets by a letter, alerts by a triangle. @param {CanvasRenderingContext2D} brush @param {number} left @param {number} width */
+  /** Resets and ended connections by a sign and a word, alerts by a triangle. @param {CanvasRenderingContext2D} brush @param {number} left @param {number} width */
   #drawMarks(brush, left, width) {
-    brush.fillStyle = colour("accent");
     let free = -Infinity;
     this.#turns.forEach((turn, place) => {
-      if (!turn.reset) return;
+      const ended = turn.fallback && (turn.moved || turn.reason === "connection_lost");
+      if (!turn.reset && !ended) return;
       const x = this.#x(place);
       if (x < left - 80 || x > left + width || x < free) return;
-      const words = `↺ ${turn.reset}`;
+      brush.fillStyle = colour(turn.reset ? "accent" : "warn");
+      const words = turn.reset ? `↺ ${turn.reset}` : `⇄ ${turn.fallback}`;
       brush.fillText(words, x, 28);
       free = x + brush.measureText(words).width + 8;
     });

@@ -12,6 +12,7 @@
  * @property {string | null} connection
  * @property {string | null} reason
  * @property {string | null} reset
+ * @property {string | null} fallback why it went over a worse wire, or another connection
  * @property {number | null} input
  * @property {number | null} cached
  * @property {number | null} missed
@@ -76,11 +77,11 @@ function read(page) {
   const base = Date.parse(page.base ?? 0);
   const word = (/** @type {string[]} */ words, /** @type {number | null} */ at) => (at === null ? null : words[at]);
   return page.turns.map((/** @type {any[]} */ row) => {
-    const [id, at, duration, letter, chain, epoch, connection, reason, reset, input, cached, missed, gap, life] = row;
+    const [id, at, duration, letter, chain, epoch, connection, reason, reset, input, cached, missed, gap, life, fallback] = row;
     return {
       id, at: base + at, duration, letter, epoch, input, cached, missed, gap, life, lane: 0, begins: false, moved: false,
       chain: word(page.chains, chain), connection: word(page.connections, connection),
-      reason: word(page.reasons, reason), reset: word(page.resets, reset),
+      reason: word(page.reasons, reason), reset: word(page.resets, reset), fallback: word(page.fallbacks, fallback),
     };
   });
 }

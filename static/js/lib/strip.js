@@ -22,6 +22,9 @@ export const CELLS = {
 /** Where a break has its mark, above the cell of a full turn. */
 export const BREAK = { words: "break: could have been continued", token: "bad", shape: /** @type {[number, number][]} */ ([[0, 6]]) };
 
+/** Stretches of like cells that are told one by one. */
+const RUNS = 12;
+
 /** A capital is a break. @param {string} letter */
 export function isBreak(letter) {
   return letter !== letter.toLowerCase();
@@ -49,7 +52,17 @@ export function strip(letters, leftOut) {
   const drawn = [...paths].map(([kind, d]) => s("path", { d, class: `cell-${kind}` }));
   const svg = s("svg", { viewBox: `0 0 ${Math.max(letters.length, 1)} 20`, preserveAspectRatio: "none", role: "img", "aria-label": summary(letters, leftOut) }, ...drawn);
   svg.style.setProperty("--cells", String(letters.length));
-  return h("span", { class: "strip" }, svg);
+  return h("span", { class: "strip" }, svg, h("span", { class: "visually-hidden" }, inOrder(letters)));
+}
+
+/**
+ * The cells in words, the latest first, those that are alike together: "The latest first: 3 WebSocket, incremental; 1 WebSocket, full, a break."
+ * @param {string} letters
+ */
+function inOrder(letters) {
+  const runs = (letters.match(/(.)\1*/g) ?? []).reverse();
+  const words = runs.slice(0, RUNS).map((run) => `${integer(run.length)} ${wordsOf(run[0])}`);
+  return `The latest first: ${words.join("; ")}${runs.length > RUNS ? "; and so on" : ""}.`;
 }
 
 /**

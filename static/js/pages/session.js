@@ -4,18 +4,20 @@
 import { get, isAbort, refused, url } from "../lib/api.js";
 import { showTurn } from "../lib/difference.js";
 import { all, announce, byId, fill, h, icon, typing } from "../lib/dom.js";
+import { offerReset, wireReset } from "../lib/epoch-reset.js";
 import { apiQuery, changed, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
 import { laneTable, turnWords } from "../lib/lane-table.js";
 import { LaneView } from "../lib/lane-view.js";
 import { Turns } from "../lib/lanes.js";
 import { coalesced, Live } from "../lib/live.js";
+import { showCauses } from "../lib/session-causes.js";
 import { figuresLine, lifeWords, showFigures, showRelated, showWho } from "../lib/session-head.js";
 import * as shell from "../lib/shell.js";
 import { legend } from "../lib/strip.js";
 import { Toolbar } from "../lib/toolbar.js";
 
-const MOST = 10_000; // turns that are fetched by themselves
+const MOST = 10_000; // turns that are fetched by themselves, and so many more when asked for
 const KEY = document.body.dataset.session ?? "";
 const API = `/api/sessions/${encodeURIComponent(KEY)}`;
 const main = byId("main");
@@ -30,6 +32,7 @@ let current = new AbortController();
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
 /** @type {{from: string, to: string} | null} */
 let range = null;
+let most = MOST;
 
 const toolbar = new Toolbar(() => void load());
 /** @param {string} key */
@@ -59,7 +62,10 @@ async function fetchAll(key) {
     const [told, page] = await Promise.all([get(API, apiQuery(view), signal), get(`${API}/turns`, apiQuery(view), signal)]);
     range = page.range;
     toolbar.resolved(page.range);
-    if (another) turns.clear();
+    if (another) {
+      turns.clear();
+      most = MOST;
+    }
     turns.begin(page);
     showHead(told);
     showLanes();
@@ -68,6 +74,7 @@ async function fetchAll(key) {
     shown = key;
     if (another) {
       void markAlerts(signal);
+      void fetchCauses(told.figures, signal);
       if (view.turn) void openTurn(view.turn, false);
       void fetchEarlier(signal);
     }
@@ -82,13 +89,20 @@ async function fetchAll(key) {
 
 /** What does not fit into one answer, page by page. @param {AbortSignal} signal */
 async function fetchEarlier(signal) {
-  while (turns.cursor && turns.list.length < MOST) {
+  while (turns.cursor && turns.list.length < most) {
     const query = apiQuery({ ...toolbar.view, ...range });
     query.set("cursor", turns.cursor);
     const page = await get(`${API}/turns`, query, signal).catch(() => null);
     if (!page || signal.aborted || !turns.extend(page)) break;
     showLanes();
   }
+}
+
+/** What else is known of why it broke; the page stands without. @param {any} figures @param {AbortSignal} signal */
+async function fetchCauses(figures, signal) {
+  const view = changed(toolbar.view, { session: [KEY] });
+  const [drift, resets] = await Promise.all(["/api/drift", "/api/resets"].map((path) => get(path, apiQuery(view), signal).catch(() => null)));
+  if (drift && resets) showCauses(drift, resets, figures, { turn: turnLink, breaks: href("/breaks", view) });
 }
 
 /** @param {any} told */
@@ -98,6 +112,7 @@ function showHead(told) {
   toolbar.learn(KEY, session.session ?? KEY);
   document.title = `${session.session ?? "Session"} · Warmline`;
   showWho(session, sessionLink);
+  offerReset(session);
   showFigures(byId("figures"), told);
   byId("figures-line").textContent = figuresLine(told);
   byId("session-life").textContent = lifeWords(session);
@@ -125,6 +140,7 @@ function showNothing(session, count) {
 
 function showLanes() {
   lanes.show(turns);
+  byId("earlier").hidden = !turns.cursor || turns.list.length < most;
   byId("lane-count").textContent = turns.cursor ? `the last ${integer(turns.list.length)} of this range` : counted(turns.list.length, "turn");
   if (table.open) laneTable(byId("lane-rows"), turns.list, turnLink);
   describe();
@@ -191,6 +207,12 @@ function close(address = true) {
   scroller.focus({ preventScroll: true });
 }
 
+/** The turn before or after the open one, of whatever chain. @param {1 | -1} step */
+function walk(step) {
+  const next = turns.list[turns.place(dialog.dataset.turn ?? "") + step];
+  if (next && turns.place(dialog.dataset.turn ?? "") >= 0) void openTurn(next.id);
+}
+
 /** The nearest turn of another lane. @param {number} from @param {1 | -1} step */
 function across(from, step) {
   const lane = (turns.list[from]?.lane ?? 0) + step;
@@ -224,7 +246,7 @@ scroller.addEventListener("click", (event) => {
   const place = lanes.hit(event);
   if (place >= 0) void openTurn(turns.list[place].id);
 });
-byId("lane-rows").addEventListener("click", (event) => {
+for (const id of ["lane-rows", "causes-list"]) byId(id).addEventListener("click", (event) => {
   const link = /** @type {Element} */ (event.target).closest("a[data-turn]");
   const click = /** @type {MouseEvent} */ (event);
   if (!link || click.metaKey || click.ctrlKey || click.shiftKey) return;
@@ -265,6 +287,9 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "Escape" && dialog.open) {
     event.preventDefault();
     close();
+  } else if (dialog.open && (event.key === "ArrowLeft" || event.key === "ArrowRight") && !typing()) {
+    event.preventDefault();
+    walk(event.key === "ArrowLeft" ? -1 : 1);
   } else if (event.key === "r" && !typing()) void fetchAll(shown ?? "");
 });
 
@@ -281,8 +306,14 @@ const live = new Live({
 
 const sign = (/** @type {string} */ kind, /** @type {string} */ mark, /** @type {string} */ words) => h("li", {}, h("span", { class: `sign ${kind}`, "aria-hidden": "true" }, mark), words);
 legend(byId("legend"),
-  sign("chain", "│", "a chain begins"), sign("connection", "▂", "another connection"), sign("gap", "⁚", "pause after which the cache may be gone"), sign("gap", "⁞", "after which it is gone"),
+  sign("chain", "│", "a chain begins"), sign("connection", "▂", "another connection"), sign("ended", "⇄", "why the former one could not be used"), sign("gap", "⁚", "pause after which the cache may be gone"), sign("gap", "⁞", "after which it is gone"),
   sign("reset", "↺", "epoch reset"), sign("alert", "▼", "alert fired"), sign("alert-end", "▼", "alert ended"));
+byId("earlier").addEventListener("click", () => {
+  most += MOST;
+  void fetchEarlier(current.signal);
+});
+wireReset(API, () => turns.list.findLast((turn) => turn.input !== null)?.input ?? null);
+shell.wireRefusal();
 showZoom();
 shell.wireView(toolbar, live, () => void fetchAll(shown ?? ""), () => {
   shown = null;
