@@ -39,6 +39,8 @@ migrate: $(READY) ## Bring the database's schema to this version
 
 JOBS ?= 2
 
+# Tests start the service in processes of its own: none compiles it anew, whatever the environment says.
+test: export PYTHONDONTWRITEBYTECODE :=
 test: $(READY) clients ## Run all tests: units, contracts, browser, real clients; JOBS=2 at a time
 	$(BIN)/python -m pytest -n $(JOBS) --dist loadfile
 

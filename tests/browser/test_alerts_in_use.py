@@ -145,7 +145,7 @@ def test_an_open_message_follows_what_becomes_of_it(open_page, servers, tmp_path
 
 
 def test_r_refreshes_the_page_unless_somebody_types(open_page, alerts):
-    page = opened(open_page, alerts)
+    page = opened(open_page, alerts, often=False)
     make_rule(alerts, page)
     with page.expect_request("**/api/alerts/rules"):
         page.keyboard.press("r")
