@@ -9,9 +9,10 @@ the same source: logs and gateways name them each in their own way. What is chos
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from app.analysis.chains import Before, order_of
+from app.ledger.filters import note
 from app.ledger.rows import TurnRow
 
 KINDS: dict[str, str] = {
@@ -52,6 +53,8 @@ class Drift:
     missed: int = 0
     """Tokens that the turns with a change missed."""
     worst: int = -1
+    turns: list[str] = field(default_factory=list, compare=False)
+    """Those with a change, as long as they may be named one by one."""
 
     @property
     def sentence(self) -> str:
@@ -86,6 +89,7 @@ def _add(found: dict[str, Drift], kind: str, row: TurnRow, before: str, now: str
             kind, row.session, row.session_key, at, at, row.turn_id, before, now
         )
     one.changes += 1
+    note(one.turns, row.turn_id)
     one.missed += missed
     one.first_at, one.last_at = min(one.first_at, at), max(one.last_at, at)
     if missed > one.worst:

@@ -14,9 +14,14 @@ from app.analysis.remedies import Remedies, needed
 from app.analysis.verdicts import LOSSES
 from app.analysis.warm import warm_of
 from app.analysis.waste import NOBODY, Loss, Sellers, Waste, loss_of, usd
+from app.ledger.conditions import SUCCEEDED
+from app.ledger.filters import UNKNOWN, note, only
 from app.ledger.rows import TurnRow, iso, money
+from engine.model import Kind
 
 Json = dict[str, Any]
+Filters = dict[str, list[str]]
+"""Values by dimension, of what there is in the view."""
 
 
 @dataclass(slots=True)
@@ -26,18 +31,33 @@ class Losses:
     total: Waste = field(default_factory=Waste)
     by_cause: dict[Cause, Waste] = field(default_factory=dict)
     remedies: Remedies = field(default_factory=Remedies)
+    turns: dict[Cause, list[str]] = field(default_factory=dict, compare=False)
+    """Of each cause, as long as they may be named one by one."""
 
     def add(self, row: TurnRow, gap: int | None, loss: Loss) -> Cause | None:
         """The cause that it is put down to; None of a break that lost nothing."""
         needs = needed(row, gap)
         if needs is not None:
-            self.remedies.add(needs, loss)
+            self.remedies.add(needs, loss, row.turn_id)
         if row.cache_verdict not in LOSSES:
             return None
         cause = cause_of(row)
         self.by_cause.setdefault(cause, Waste()).add(loss)
+        note(self.turns.setdefault(cause, []), row.turn_id)
         self.total.add(loss)
         return cause
+
+    def filters(self, cause: Cause) -> Filters | None:
+        """What selects just the turns of a cause within the view, where anything does.
+
+        No column tells what changed in a request; and what ``unknown`` selects of verdicts are also
+        the turns that nobody has judged.
+        """
+        alike = [one for one in self.by_cause if one[:2] == cause[:2]]
+        if len(alike) > 1 or cause.verdict == UNKNOWN:
+            return only(self.turns[cause])
+        done = {"kind": [Kind.GENERATION.value], "status": list(SUCCEEDED)}
+        return done | {"verdict": [cause.verdict], "grade": [cause.grade]}
 
     def causes(self) -> list[tuple[Cause, Waste]]:
         """Most missed tokens first."""
@@ -96,6 +116,7 @@ def remedies_as_dict(found: Remedies) -> Json:
                 "sentence": remedies.sentence(remedy, saved),
                 "breaks": saved.breaks,
                 "left": saved.left,
+                "filters": only(saved.turns),
                 "kept": waste_as_dict(saved.kept),
                 "possible": waste_as_dict(saved.possible),
             }

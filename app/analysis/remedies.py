@@ -25,6 +25,7 @@ from app.analysis.parted import Parted, parted
 from app.analysis.testimony import compared
 from app.analysis.verdicts import Grade, Verdict
 from app.analysis.waste import Loss, Waste
+from app.ledger.filters import note
 from app.ledger.rows import TurnRow
 from engine.model import DivergenceClass, Reason, is_metadata
 
@@ -186,6 +187,8 @@ class Saved:
     """What those lost that it would have kept warm."""
     possible: Waste = field(default_factory=Waste)
     """Those, and the ones that it may have kept warm."""
+    turns: list[str] = field(default_factory=list, compare=False)
+    """All of its breaks, as long as they may be named one by one."""
 
     @property
     def left(self) -> int:
@@ -201,11 +204,12 @@ class Remedies:
     breaks: int = 0
     by_remedy: dict[Remedy, Saved] = field(default_factory=dict)
 
-    def add(self, needs: Needed, loss: Loss) -> None:
+    def add(self, needs: Needed, loss: Loss, turn_id: str) -> None:
         self.breaks += 1
         for remedy in needs.remedies:
             saved = self.by_remedy.setdefault(remedy, Saved())
             saved.breaks += 1
+            note(saved.turns, turn_id)
             if len(needs.remedies) == 1:
                 saved.possible.add(loss)
                 if needs.proven:

@@ -35,6 +35,8 @@ COLUMN_OF = {
     "changed_fields": "changed_fields",
     "fallback_reason": "fallback_reason",
     "verdict": "cache_verdict",
+    "grade": "cache_grade",
+    "turn_id": "turn_id",
 }
 """Dimensions that are a column; ``session``, ``eligible`` and ``cache`` are worked out below."""
 SEARCHED = (

@@ -39,6 +39,8 @@ DIMENSIONS: tuple[str, ...] = (
     "fallback_reason",
     "cache",
     "verdict",
+    "grade",
+    "turn_id",
 )
 UNKNOWN = "unknown"
 """The value, in every dimension, of rows that have none."""
@@ -55,6 +57,8 @@ PARAMETERS = ("from", "to", "tz", "by", *DIMENSIONS, "q")
 DEFAULT_RANGE = "now-24h"
 VALUE_LIMIT = 512
 VALUES_LIMIT = 200
+LISTED = 40
+"""So many turns may be named one by one in an address."""
 
 By = Literal["started", "recorded"]
 Values = Mapping[str, tuple[str, ...]]
@@ -124,6 +128,17 @@ class Filter:
 
     def to_query(self) -> str:
         return urlencode(self.to_pairs())
+
+
+def note(turns: list[str], turn_id: str) -> None:
+    """Keep the id of a turn, as long as ``only`` may name them all."""
+    if len(turns) <= LISTED:
+        turns.append(turn_id)
+
+
+def only(turns: list[str]) -> dict[str, list[str]] | None:
+    """The values that select just these turns; None where there are none, or too many."""
+    return {"turn_id": turns} if 0 < len(turns) <= LISTED else None
 
 
 def parse(

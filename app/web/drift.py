@@ -8,6 +8,7 @@ from app.analysis import drift as analysis
 from app.analysis.drift import KINDS, Drift
 from app.ledger import drift as ledger
 from app.ledger.database import reading
+from app.ledger.filters import only
 from app.ledger.rows import iso
 from app.web.alerts.bodies import Json
 from app.web.answers import JsonAnswer
@@ -63,4 +64,5 @@ def _shown(one: Drift) -> Json:
         "example": one.example,
         "before": one.before,
         "now": one.now,
+        "filters": only(one.turns),
     }

@@ -25,6 +25,7 @@ from app.pricing import sellers
 from app.web.answers import JsonAnswer
 from app.web.api import parameters
 from app.web.web import Web
+from engine.model import Kind
 
 
 def router(web: Web) -> APIRouter:
@@ -51,12 +52,16 @@ def router(web: Web) -> APIRouter:
             | {
                 "price_list": _price_list(),
                 "total": waste_as_dict(found.total),
-                "causes": [cause_as_dict(*one) for one in found.causes()],
+                "causes": [
+                    cause_as_dict(*one) | {"filters": found.filters(one[0])}
+                    for one in found.causes()
+                ],
                 "benign": [
                     {
                         "verdict": verdict,
                         "title": WORDS[verdict].title if verdict in WORDS else verdict,
                         "turns": turns,
+                        "filters": {"kind": [Kind.GENERATION.value], "verdict": [verdict]},
                     }
                     for verdict, turns in benign.items()
                     if verdict is not None

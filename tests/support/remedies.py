@@ -12,5 +12,5 @@ def added(rows: list[TurnRow]) -> Remedies:
     for row in rows:
         needs = needed(row)
         assert needs is not None
-        found.add(needs, Loss(row.missed_tokens, None, None))
+        found.add(needs, Loss(row.missed_tokens, None, None), row.turn_id)
     return found

@@ -3,8 +3,8 @@
 
 import { costOf, worded } from "./break-words.js";
 import { h } from "./dom.js";
-import { GENERATION } from "./drill.js";
-import { changed, href } from "./filters.js";
+import { GENERATION, narrowed } from "./drill.js";
+import { href } from "./filters.js";
 import { compact, counted, dollars, integer, milliseconds, orUnknown, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 
@@ -30,21 +30,22 @@ export function costLine({ total, price_list: list }) {
  * @param {View} view
  */
 export function drawCosts(host, told, view) {
-  const rows = (/** @type {Record<string, string[]>} */ values) => href("/requests", changed(view, { kind: GENERATION.kind, status: [...GENERATION.status], ...values }));
+  const rows = (/** @type {Record<string, string[]>} */ values) => href("/requests", narrowed(view, values));
   redraw(host,
     h("div", { class: "pair" },
-      h("section", { class: "card part", "aria-label": "Remedies" }, h("h3", {}, "What would have saved it"), remedies(told)),
+      h("section", { class: "card part", "aria-label": "Remedies" }, h("h3", {}, "What would have saved it"), remedies(told, rows)),
       h("section", { class: "card part", "aria-label": "Causes of misses" }, h("h3", {}, "What the misses are put down to"), causes(told, rows), benign(told, rows))));
 }
 
-/** @param {any} told */
-function remedies({ remedies: list, breaks_beyond: beyond }) {
+/** @param {any} told @param {(values: Record<string, string[]>) => string} rows */
+function remedies({ remedies: list, breaks_beyond: beyond }, rows) {
   if (!list.length) return h("p", { class: "muted" }, "No break of this view has a remedy that could be counted.");
   return h("ul", { class: "remedies" },
     ...list.map((/** @type {any} */ one) => h("li", {},
       h("p", {}, ...worded(regrouped(one.sentence))),
       h("p", { class: "second" }, saved(one.kept), one.left > 0 && `; ${integer(one.left)} would have broken all the same`,
-        one.possible.turns > one.kept.turns && `. At most: ${saved(one.possible)}`))),
+        one.possible.turns > one.kept.turns && `. At most: ${saved(one.possible)}`),
+      one.filters && h("a", { class: "second", href: rows(one.filters), "aria-label": `${counted(one.breaks, "break")}: show the rows` }, counted(one.breaks, "break")))),
     beyond > 0 && h("li", { class: "muted" }, `${counted(beyond, "break")} beyond: something that no remedy takes away, or that was meant.`));
 }
 
@@ -61,8 +62,8 @@ function causes({ causes: list }, rows) {
     h("thead", {}, h("tr", {}, ...["Cause", "Turns", "Tokens lost", "List-price estimate"].map((title, at) => h("th", { scope: "col", class: at > 0 && "number" }, title)))),
     h("tbody", {}, ...list.map((/** @type {any} */ one) => h("tr", {},
       h("th", { scope: "row" }, h("span", { class: "first" }, ...worded(one.sentence)), h("span", { class: "second" }, `${one.title}, ${GRADES[one.grade] ?? "how sure is not known"}`), one.remedy && h("span", { class: "second" }, "What helps: ", ...worded(one.remedy))),
-      h("td", { class: "number", "data-label": "Turns" }, one.change ? integer(one.turns) : h("a", { href: rows({ verdict: [one.verdict] }), "aria-label": `${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)),
-        one.change && h("a", { class: "second", href: rows({ verdict: [one.verdict] }), "aria-label": `All rows with the verdict ${one.title}` }, "all of the verdict")),
+      h("td", { class: "number", "data-label": "Turns" }, !one.filters ? integer(one.turns) : h("a", { href: rows(one.filters), "aria-label": `${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)),
+        !one.filters && h("a", { class: "second", href: rows({ ...GENERATION, verdict: [one.verdict] }), "aria-label": `All rows with the verdict ${one.title}` }, "all of the verdict")),
       h("td", { class: "number", "data-label": "Tokens lost", title: counted(one.missed_tokens, "token") }, compact(one.missed_tokens)),
       h("td", { class: "number", "data-label": "List-price estimate" }, ...costOf(one)))))));
 }
@@ -70,6 +71,6 @@ function causes({ causes: list }, rows) {
 /** @param {any} told @param {(values: Record<string, string[]>) => string} rows */
 function benign({ benign: list, turns_not_judged: unjudged }, rows) {
   return h("div", { class: "benign" }, h("h4", {}, "Benign, in no sum above"),
-    h("ul", {}, ...list.map((/** @type {any} */ one) => h("li", {}, `${one.title}: `, h("a", { href: rows({ verdict: [one.verdict] }), "aria-label": `${one.title}, ${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)))),
+    h("ul", {}, ...list.map((/** @type {any} */ one) => h("li", {}, `${one.title}: `, h("a", { href: rows(one.filters), "aria-label": `${one.title}, ${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)))),
       unjudged > 0 && h("li", {}, "Not judged: ", orUnknown(unjudged, integer(unjudged)))));
 }

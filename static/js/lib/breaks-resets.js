@@ -3,6 +3,7 @@
 
 import { worded } from "./break-words.js";
 import { h } from "./dom.js";
+import { changed, href } from "./filters.js";
 import { compact, counted, dollars, integer, orUnknown, regrouped } from "./format.js";
 import { redraw } from "./keyed.js";
 import { moment } from "./time.js";
@@ -55,8 +56,9 @@ const DIGESTS = new Set(["tenant", "connection", "prompt_cache_key"]);
 /**
  * @param {HTMLElement} host
  * @param {any} told what /api/drift answered
+ * @param {import("./filters.js").View} view
  */
-export function drawDrift(host, told) {
+export function drawDrift(host, told, view) {
   if (!told.findings.length) return redraw(host, h("p", { class: "card part muted" }, "Nothing of it changed inside a session of this view."));
   const kinds = Object.entries(told.kinds).filter(([, sum]) => sum.changes);
   redraw(host,
@@ -66,7 +68,8 @@ export function drawDrift(host, told) {
       h("thead", {}, h("tr", {}, ...["Session", "What changed", "From and to", "Missed tokens"].map((title, at) => h("th", { scope: "col", class: at > 2 && "number" }, title)))),
       h("tbody", {}, ...told.findings.slice(0, MOST).map((/** @type {any} */ one) => h("tr", {},
         h("th", { scope: "row" }, h("a", { href: sessionPage(one.session_key, one.example) }, one.session ?? one.session_key)),
-        h("td", { class: "wide", "data-label": "What changed" }, regrouped(one.sentence)),
+        h("td", { class: "wide", "data-label": "What changed" }, regrouped(one.sentence),
+          one.filters && h("a", { class: "second", href: href("/requests", changed(view, one.filters)), "aria-label": `${counted(one.changes, "turn")} with a change: show the rows` }, counted(one.changes, "turn"))),
         h("td", { class: "wide", "data-label": "From and to" }, short(one.kind, one.before), " → ", short(one.kind, one.now)),
         h("td", { class: "number", "data-label": "Missed tokens" }, integer(one.missed_tokens))))))),
     (told.findings.length > MOST || told.further) && h("p", { class: "muted rest" }, `The ${MOST} findings that missed most.`));

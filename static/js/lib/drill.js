@@ -11,6 +11,24 @@ import { MODE_BY_NAME, MODES } from "./modes.js";
 export const GENERATION = Object.freeze({ kind: ["generation"], status: ["completed", "incomplete"] });
 
 /**
+ * The view with these values; those that it leaves out already stay out.
+ * @param {View} view
+ * @param {Record<string, readonly string[]>} values
+ * @param {{from?: string, to?: string}} [range]
+ */
+export function narrowed(view, values, range) {
+  /** @type {Record<string, string[]>} */
+  const own = {};
+  for (const [name, list] of Object.entries(values)) {
+    const held = view.values.get(name) ?? [];
+    const wanted = held.filter((value) => !value.startsWith("!"));
+    const both = list.filter((value) => (!wanted.length || wanted.includes(value)) && !held.includes(`!${value}`));
+    own[name] = both.length ? both : [...list];
+  }
+  return changed(view, own, range);
+}
+
+/**
  * The row of the table whose bucket holds an instant.
  * @param {Payload} payload
  * @param {Date} at
@@ -60,5 +78,5 @@ export function rowsBehind(view, payload, row, role = "") {
     values.eligible = ["true"];
     if (role) values.reason = ["prefix_mismatch"];
   }
-  return href("/requests", changed(view, values, bucket));
+  return href("/requests", narrowed(view, values, bucket));
 }

@@ -129,7 +129,7 @@ async function fetchCosts(signal) {
       }
       if (path === "resets") drawResets(host, told);
       if (path === "witnesses") drawWitnesses(host, told, view);
-      if (path === "drift") drawDrift(host, told);
+      if (path === "drift") drawDrift(host, told, view);
       host.className = "";
     } catch (fault) {
       if (isAbort(fault) || signal.aborted) return;

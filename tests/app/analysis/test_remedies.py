@@ -159,7 +159,7 @@ def test_no_break_is_kept_twice_and_their_order_does_not_matter(both):
     one, other = Remedies(), Remedies()
     for found, some in zip((one, other), both, strict=True):
         for remedies, proven, missed in some:
-            found.add(Needed(remedies, proven), Loss(missed, None, None))
+            found.add(Needed(remedies, proven), Loss(missed, None, None), "turn")
     assert one == other
     everything = one.by_remedy.values()
     alone = [missed for remedies, _, missed in both[0] if len(remedies) == 1]

@@ -50,9 +50,9 @@ FILTERS = (
     ("kind", "generation"), ("kind", "warmup"), ("source", "import:codex"),
     ("fingerprint", "9f2c41d07a3be815"), ("changed_fields", "input,text"),
     ("fallback_reason", "closed"), ("cache", "hit"), ("cache", "unknown"), ("verdict", "idle"),
-    ("verdict", "hit"),
+    ("verdict", "hit"), ("grade", "likely"), ("turn_id", "turn-7"),
 )  # fmt: skip
-COLUMNS = {"root": "root_session", "verdict": "cache_verdict"}
+COLUMNS = {"root": "root_session", "verdict": "cache_verdict", "grade": "cache_grade"}
 
 
 @pytest.fixture(scope="module")
@@ -258,6 +258,8 @@ def agrees(site, view, rows):
     benign = sum(each["turns"] for each in causes["benign"])
     assert expected["kinds"]["generation"] == whole["turns"] + benign + causes["turns_not_judged"]
 
+    links_agree(causes, site.get("/api/drift", limit=500, **view), rows)
+
     witnesses = site.get("/api/witnesses", **view)
     assert (
         witnesses["turns"]
@@ -267,6 +269,18 @@ def agrees(site, view, rows):
     assert (whole["missed_tokens"] or 0) == sum(
         each["missed_tokens"] for each in witnesses["cells"]
     )
+
+
+def links_agree(causes, drift, rows):
+    """What a number leads to are as many rows of the view as it says."""
+    shown = [(each, each["turns"]) for each in (*causes["causes"], *causes["benign"])]
+    shown += [(each, each["breaks"]) for each in causes["remedies"]]
+    shown += [(each, each["changes"]) for each in drift["findings"]]
+    for each, turns in shown:
+        wanted = each["filters"]
+        if wanted is not None:
+            behind = [row for row in rows if all(fits(row, name, wanted[name]) for name in wanted)]
+            assert turns == len(behind), each
 
 
 def is_known(row):
