@@ -10,6 +10,7 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from app.gateway.resets import Reset
 from app.ledger.rows import TurnRow, to_ms
 from tests.support.browser import history
 from tests.support.clock import START
@@ -132,6 +133,10 @@ def test_the_keyboard_goes_from_turn_to_turn_and_opens_what_differs(open_page, a
     expect(panel.get_by_text("800 tokens could have been read from the cache")).to_be_visible()
     assert ["turn-of-main-40"] == query(page)["turn"]
 
+    page.keyboard.press("ArrowRight")
+    expect(page.locator("#lane-line")).to_contain_text("Turn 41 of 60")
+    page.keyboard.press("ArrowLeft")
+    expect(panel.get_by_text("It went over another connection.")).to_be_visible()
     panel.get_by_role("button", name="Open the turn before").click()
     expect(page.locator("#lane-line")).to_contain_text("Turn 39 of 60")
     page.keyboard.press("Escape")
@@ -139,8 +144,33 @@ def test_the_keyboard_goes_from_turn_to_turn_and_opens_what_differs(open_page, a
     expect(lanes).to_be_focused()
     assert "turn" not in query(page)
 
+    causes = page.get_by_role("region", name="What cost it")
+    expect(causes.get_by_role("link", name="1 break by cause")).to_be_visible()
+    causes.get_by_role("link", name=re.compile("The model changed")).click()
+    expect(page.locator("#lane-line")).to_contain_text("Turn 40 of 60")
+
     opened(page, agents, turn="turn-of-main-60")  # a deep link
     expect(panel.get_by_text("It names the response of the turn of")).to_be_visible()
+
+
+def test_the_epoch_is_reset_after_it_was_said_what_that_costs(open_page, agents):
+    page, watch = open_page()
+    opened(page, agents)
+    agents.site.web.reset_epoch = lambda _key, _reason: Reset(2, under_way=False)
+    reset = page.get_by_role("button", name="Reset the epoch of this session")
+    reset.click()
+    asked = page.get_by_role("alertdialog")
+    expect(asked).to_contain_text("goes to the provider in full")
+    expect(asked).to_contain_text("1 000 tokens by its last turn".replace(" ", "\u202f", 1))
+    asked.get_by_role("button", name="Reset the epoch").click()
+    expect(page.locator("#reset-said")).to_have_text(
+        "Reset: 2 chains ended. Its next turn goes in full."
+    )
+    agents.site.web.reset_epoch = lambda _key, _reason: None  # as another gateway answers
+    watch.allow("409")
+    reset.click()
+    asked.get_by_role("button", name="Reset the epoch").click()
+    expect(page.get_by_role("alert")).to_contain_text("no live chain in this process")
 
 
 def test_the_turns_are_a_table_too(open_page, agents):
