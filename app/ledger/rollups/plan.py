@@ -6,7 +6,8 @@ one before finer ones. What no stretch covers, the rows cover, so that the figur
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -48,6 +49,50 @@ def plan(
     cuts = [start, *sorted({edge for edge in edges if start < edge < end}), end]
     for left, right in pairwise(cuts):
         _cover(made, left, right, levels, state)
+    return made
+
+
+Uses = dict[tuple[int, int], list[tuple[int, int]]]
+"""By level and start of a stretch: the buckets in which it counts, each with 1, or with -1 where it
+is to be taken away."""
+
+
+def uses(
+    made: Plan, bucket: Callable[[int], int], levels: Sequence[int], state: RollupState
+) -> Uses:
+    """What makes up the buckets, where most of a coarse stretch comes as that without the rest of
+    it: seven hours of eight are eight without one."""
+    starts: defaultdict[tuple[int, int], list[int]] = defaultdict(list)
+    for level, spans in made.stretches.items():
+        for first, end in spans:
+            for start in range(first, end, level):
+                starts[level, bucket(start)].append(start)
+    found: Uses = defaultdict(list)
+    for finer, coarse in pairwise(levels):
+        for level, place in [at for at in starts if at[0] == finer]:
+            parts: defaultdict[int, list[int]] = defaultdict(list)
+            for start in starts.pop((level, place)):
+                parts[_down(start, coarse)].append(start)
+            for block, some in parts.items():
+                rest = {*range(block, block + coarse, finer)}.difference(some)
+                if 1 + len(rest) < len(some) and block + coarse <= state.whole_until(coarse):
+                    starts[coarse, place].append(block)
+                    for start in sorted(rest):
+                        found[finer, start].append((place, -1))
+                else:
+                    for start in some:
+                        found[finer, start].append((place, 1))
+    for (level, place), some in starts.items():
+        for start in some:
+            found[level, start].append((place, 1))
+    return found
+
+
+def within(starts: Iterable[tuple[int, int]]) -> Plan:
+    """Some stretches, by level and start."""
+    made = Plan([])
+    for level, start in sorted(starts):
+        _join(made.stretches.setdefault(level, []), start, start + level)
     return made
 
 

@@ -232,23 +232,24 @@ def _ttft(
         for instant, sample, *of in connection.execute(query).all():
             samples[_bucket(made.edges, instant), *of].append(sample)
     stored: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
-    of_start: dict[int, int] = {}
+    less: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
+    uses = plans.uses(
+        made, lambda start: _bucket(made.edges, start), LEVELS, states.read(connection)
+    )
     t = tables.times.c
     detail = 1 if "cache" in by else _detail(view, frozenset({"mode", "kind"}))
-    for within in in_stretches(connection, tables.times, made, t.detail == detail):
+    for within in in_stretches(connection, tables.times, plans.within(uses), t.detail == detail):
         found = (
-            select(t.start, t.ttft, *(_k[name] for name in by))
+            select(t.level, t.start, t.ttft, *(_k[name] for name in by))
             .join_from(tables.times, tables.keys, t.key == _k.id)
             .where(within, *dimensions_of(view, key_column))
         )
-        for start, times, *of in connection.execute(found).all():
-            # Several stretches begin at once: one for each mode.
-            if start not in of_start:
-                of_start[start] = _bucket(made.edges, start)
-            stored[of_start[start], *of].append(times)
+        for level, start, times, *of in connection.execute(found).all():
+            for bucket, sign in uses[level, start]:
+                (stored if sign > 0 else less)[bucket, *of].append(times)
     result: dict[tuple[Any, ...], Distribution] = {}
     for place in {*samples, *stored}:
-        whole = Distribution.read(b"".join(stored.get(place, ())))
+        whole = Distribution.read(b"".join(stored.get(place, ())), b"".join(less.get(place, ())))
         if place in samples:
             whole.add(Distribution(samples[place]))
         if whole:

@@ -8,7 +8,7 @@ those that go on beyond it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from sqlalchemy import Connection
@@ -174,28 +174,23 @@ def residency(connection: Connection, whole: Core, cross: Collection[str]) -> Co
     """How many sessions of the window have each share; ``cross`` are those of ``crossing``."""
     found = shares(connection, whole)
     names = ("incremental", "known")
-    beside = _beside(connection, whole, names)
-    inside = f"FROM rollup_lives WHERE {_holds(whole)}"
-    twice = f"{inside} AND session_key IN (SELECT session_key FROM beside)"  # noqa: S608
-    of_crossing = parts(connection.dialect, whole.hours, names, sessions_among(connection))
-    # Those that are within the core and also beside it count once, with both.
-    each = " UNION ALL ".join(
-        (
-            "SELECT session_key, incremental, known FROM beside",
-            f"SELECT session_key, incremental, known {twice}",
-            *(of_crossing if cross else ()),
-        )
+    inside = f"SELECT session_key, incremental, known FROM rollup_lives WHERE {_holds(whole)}"  # noqa: S608
+    of_crossing = (
+        parts(connection.dialect, whole.hours, names, sessions_among(connection)) if cross else []
     )
+    # Those that are within the core and also beside it count once, with both.
+    each = " UNION ALL ".join(("SELECT * FROM beside", "SELECT * FROM twice", *of_crossing))
+    sums = ", ".join(f"CAST(SUM({name}) AS BIGINT) AS {name}" for name in names)
     others = connection.exec_driver_sql(
-        f"WITH beside AS ({beside}) "  # noqa: S608
+        f"WITH beside AS ({_beside(connection, whole, names)}), "  # noqa: S608
+        f"twice AS ({inside} AND session_key IN (SELECT session_key FROM beside)) "
         "SELECT incremental, known, COUNT(*) FROM ("
-        "SELECT CAST(SUM(incremental) AS BIGINT) AS incremental, CAST(SUM(known) AS BIGINT) AS "
-        f"known FROM ({each}) AS each_part GROUP BY session_key) AS each_session "
+        f"SELECT {sums} FROM ({each}) AS each_part GROUP BY session_key) AS each_session "
         "GROUP BY incremental, known "
-        f"UNION ALL SELECT incremental, known, -COUNT(*) {twice} GROUP BY incremental, known "
-        f"UNION ALL SELECT incremental, known, COUNT(*) {inside} AND {in_blocks(cut(whole))} "
-        "GROUP BY incremental, known",
-        (listed(connection, cross),) * len(of_crossing) if cross else (),
+        "UNION ALL SELECT incremental, known, -COUNT(*) FROM twice GROUP BY incremental, known "
+        "UNION ALL SELECT incremental, known, COUNT(*) FROM rollup_lives "
+        f"WHERE {held(whole)} GROUP BY incremental, known",
+        (listed(connection, cross),) * len(of_crossing),
     )
     for part, known, number in others.all():
         found[part, known] += number
@@ -209,9 +204,8 @@ def foremost(connection: Connection, whole: Core, limit: int) -> list[str]:
     """
     first = leaders(connection, whole, limit)
     least = -first[-1][0] if len(first) == limit else 0
-    beside = _beside(connection, whole, ("turns",))
     others = connection.exec_driver_sql(
-        f"WITH beside AS ({beside}) "  # noqa: S608
+        f"WITH beside AS ({_beside(connection, whole, ('turns',))}) "  # noqa: S608
         "SELECT session_key FROM (SELECT session_key, turns FROM beside "
         "UNION ALL SELECT session_key, turns FROM rollup_lives "
         "WHERE session_key IN (SELECT session_key FROM beside) "
@@ -222,14 +216,14 @@ def foremost(connection: Connection, whole: Core, limit: int) -> list[str]:
     return list({*(key for _, key in first), *others.scalars()})
 
 
-def _beside(connection: Connection, whole: Core, columns: tuple[str, ...] = ()) -> str:
-    """Sessions with turns of the window beside the core; of each there may be several."""
+def _beside(connection: Connection, whole: Core, columns: Sequence[str] = ()) -> str:
+    """The sessions with turns of the window beside the core, and what these add up to."""
     nobody = f"SELECT {', '.join(('session_key', *columns))} FROM rollup_lives WHERE 1 = 0"  # noqa: S608
+    each = (part for side in whole.beside for part in parts(connection.dialect, side, columns))
+    sums = "".join(f", SUM({name}) AS {name}" for name in columns)
     return (
-        " UNION ALL ".join(
-            part for side in whole.beside for part in parts(connection.dialect, side, columns)
-        )
-        or nobody
+        f"SELECT session_key{sums} FROM ({' UNION ALL '.join(each) or nobody}) AS each_beside "  # noqa: S608
+        "GROUP BY session_key"
     )
 
 

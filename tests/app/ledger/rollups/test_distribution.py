@@ -61,6 +61,13 @@ def test_more_than_there_is_cannot_be_taken_away():
         Distribution.read(stored_counts({5: 1, 6: -1}))
 
 
+def test_it_is_read_without_what_is_stored_elsewhere():
+    whole, part = stored_counts({5: 3, 9: 1}), stored_counts({5: 1, 9: 1})
+    assert Distribution.read(stored_counts({5: 2})) == Distribution.read(whole, part)
+    with pytest.raises(ValueError, match="never added"):
+        Distribution.read(part, whole)
+
+
 def test_without_samples_nothing_is_known():
     assert Distribution().percentile(50) is None
     assert Distribution().samples == 0

@@ -1,10 +1,12 @@
+from bisect import bisect_right
+from collections import Counter
 from itertools import pairwise
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ledger.rollups.contribution import BLOCK, DAY, FIVE, HOUR, LEVELS
-from app.ledger.rollups.plan import only_rows, plan
+from app.ledger.rollups.plan import only_rows, plan, uses, within
 from app.ledger.rollups.state import RollupState
 
 WHOLE = RollupState(coarse_until=10 * DAY)
@@ -78,3 +80,38 @@ def test_where_rows_are_kept_the_edge_stays_exact():
 def test_without_rollups_all_is_rows():
     assert only_rows(1, 9).rows == [(1, 9)]
     assert only_rows(1, 9).edges == [1, 9]
+
+
+@given(st.lists(st.integers(0, 4 * DAY // HOUR), min_size=2, max_size=6, unique=True), st.data())
+def test_stretches_less_others_make_up_each_bucket_once(hours, data):
+    edges = [hour * HOUR for hour in sorted(hours)]
+    state = RollupState(coarse_until=data.draw(st.integers(0, 4 * DAY // HOUR)) * HOUR)
+    made = plan(edges[0], edges[-1], edges, LEVELS, state)
+
+    def bucket(start: int) -> int:
+        return bisect_right(edges, start) - 1
+
+    counted: Counter[tuple[int, int]] = Counter()
+    found = uses(made, bucket, LEVELS, state)
+    for (level, start), some in found.items():
+        assert level == LEVELS[0] or start + level <= state.whole_until(level)
+        for place, sign in some:
+            for part in range(start, start + level, LEVELS[0]):
+                counted[place, part] += sign
+    wanted = {(bucket(at), at): 1 for at in range(edges[0], edges[-1], LEVELS[0])}
+    assert wanted == {at: number for at, number in counted.items() if number}
+    assert sorted(found) == [
+        (level, start)
+        for level, spans in sorted(within(found).stretches.items())
+        for span in spans
+        for start in range(*span, level)
+    ]
+
+
+def test_most_of_a_coarse_stretch_comes_as_that_without_the_rest():
+    state = RollupState(coarse_until=DAY)
+    made = plan(0, 5 * HOUR, [], LEVELS, state)
+    block = 6 * HOUR
+    assert {(block, 0): [(0, 1)], (HOUR, 5 * HOUR): [(0, -1)]} == uses(
+        made, lambda _start: 0, LEVELS, state
+    )
