@@ -1,10 +1,5 @@
-"""Breaks by their cause, with a state like that of an issue in an error tracker. Pure.
-
-A break is a turn that could have been continued and was not. Where nothing was decided about
-continuing (a log without reasons, a turn that was only observed) it is one that missed tokens.
-Breaks of one cause are a group: by their fingerprint; without one by their reason and what is
-behind it; without a reason by their verdict.
-"""
+"""Breaks by their cause, with a state like that of an issue in an error tracker. Pure. Which cause
+a break has, ``app.ledger.break_groups`` says."""
 
 from __future__ import annotations
 
@@ -15,12 +10,8 @@ from enum import StrEnum
 
 from app.analysis.explain import explain
 from app.analysis.verdict_words import WORDS
-from app.analysis.verdicts import LOSSES
 from app.ledger.breaks import Decision
-from app.ledger.cells import INCREMENTAL
-from app.ledger.conditions import SUCCEEDED
 from app.ledger.rows import TurnRow
-from engine.model import Kind, Reason
 
 DAY = 86_400_000
 DAYS = 7
@@ -31,8 +22,6 @@ TIMES = 2
 """So many times what is usual, at least."""
 CHANCE = 1e-4
 """How probable it may be that the usual rate alone gives so many."""
-_UNDECIDED = frozenset({None, Reason.CONTINUATION_OFF, Reason.CLIENT_ANCHORED})
-"""Reasons with which nothing was decided about continuing."""
 
 
 class State(StrEnum):
@@ -64,22 +53,6 @@ class Seen:
     days: Sequence[int]
     """In how many hours of sessions each of the last ``1 + DAYS`` days of 24 hours has seen it, the
     newest first. Breaks of one session come together: they count once an hour."""
-
-
-def group_of(row: TurnRow) -> str | None:
-    """The group of a row; None where it is no break."""
-    if row.kind != Kind.GENERATION or row.status not in SUCCEEDED:
-        return None
-    if row.eligible:
-        if row.mode is None or row.mode in INCREMENTAL:
-            return None
-        behind = row.fallback_reason or row.changed_fields
-        name = f"reason:{row.reason or 'unknown'}" + (f":{behind}" if behind else "")
-    elif row.reason in _UNDECIDED and row.cache_verdict in LOSSES:
-        name = f"verdict:{row.cache_verdict}"
-    else:
-        return None
-    return name if row.fingerprint is None else row.fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ NOTES = (
 
 _STANDARD = frozenset({None, "", "default", "auto", "standard", "on_demand"})
 """Service tiers that are the price itself."""
+_HOUR = 3_600_000
 _OWN_SERVERS = frozenset({"ollama", "vllm", "sglang", "lmstudio", "llama.cpp", "llamacpp"})
 _SNAPSHOT = re.compile(r"-\d{4}-?\d{2}-?\d{2}$")
 _OPENAI_LONG_WRITE = 2
@@ -166,6 +167,26 @@ def rates(
     where the list has none. For the rest see ``price``."""
     found = _rates(model, upstream, service_tier, at, input_tokens)
     return found if isinstance(found, Rates) else None
+
+
+def steady(model: str | None, upstream: str | None, first: int, last: int) -> bool:
+    """Whether no price of a model changes between two instants (epoch milliseconds)."""
+    entry = None if not model else _entry(model, upstream)
+    if entry is None:
+        return True
+    info = entry[1]
+    listed = info.prices if isinstance(info.prices, list) else []
+    start, end = (datetime.fromtimestamp(at / 1000, UTC) for at in (first, last))
+    for priced in (*listed, *(info.price_variants or ())):
+        limit = priced.constraint
+        if limit is None:
+            continue
+        if limit.active(start) != limit.active(end):
+            return False
+        # What is active at both may not be so in between, where it is of some hours of each day.
+        if not hasattr(limit, "start_date") and first // _HOUR != last // _HOUR:
+            return False
+    return True
 
 
 def _rates(

@@ -17,8 +17,9 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol, TypeAlias
 
 from app.analysis import prices
-from app.analysis.prices import Rates
+from app.analysis.prices import Inputs, Rates
 from app.analysis.warm import Warm
+from app.ledger.rollups.broken import UNKNOWN, Part, tokens_of
 from app.ledger.rows import TurnRow
 from app.ledger.same_call import LOGGED
 
@@ -46,8 +47,10 @@ NOBODY: Sellers = {}
 
 
 class Source(Protocol):
-    source: str
-    upstream: str
+    @property
+    def source(self) -> str: ...
+    @property
+    def upstream(self) -> str: ...
 
 
 def seller_of(row: Source, sellers: Sellers) -> str:
@@ -76,6 +79,25 @@ def _cost(row: TurnRow, sellers: Sellers) -> Decimal | None:
     )
 
 
+def cost_of(part: Part, sellers: Sellers = NOBODY) -> tuple[int, Decimal] | None:
+    """Of how many breaks the price is known, and the nano-dollars that these missed; None where not
+    all of them need have the same prices."""
+    key = part.key
+    if key.size == UNKNOWN or not part.counted:
+        return 0, Decimal(0)
+    seller = seller_of(key, sellers)
+    found, other = (
+        prices.rates(key.model, seller, key.service_tier, part.first_at, tokens)
+        for tokens in tokens_of(key.size)
+    )
+    if found != other or not prices.steady(key.model, seller, part.first_at, part.last_at):
+        return None
+    inputs = None if found is None or (key.long and found.lacks_write_long) else found.inputs
+    if inputs is None:
+        return 0, Decimal(0)
+    return part.counted, _beyond(inputs, part.missed, part.written, part.written_long)
+
+
 def not_read(rates: Rates, tokens: int, written: int, long: int) -> Decimal | None:
     """Nano-dollars that tokens cost beyond their price when read, of a turn that wrote so many, of
     them ``long`` for the longer time; None where the list lacks what is needed.
@@ -85,9 +107,12 @@ def not_read(rates: Rates, tokens: int, written: int, long: int) -> Decimal | No
     inputs = rates.inputs
     if inputs is None or (long and rates.lacks_write_long):
         return None
-    plain, read, write, write_long = inputs
     long = min(tokens, long)
-    written = min(tokens, written) - long
+    return _beyond(inputs, tokens, min(tokens, written) - long, long)
+
+
+def _beyond(inputs: Inputs, tokens: int, written: int, long: int) -> Decimal:
+    plain, read, write, write_long = inputs
     paid = plain * (tokens - written - long) + write * written + write_long * long
     return paid - read * tokens
 
@@ -125,6 +150,14 @@ class Waste:
             self.ms += loss.delay.expected
             self.ms_low += loss.delay.low
             self.ms_high += loss.delay.high
+
+    def add_sum(self, part: Part, priced: int, nano: Decimal) -> None:
+        """Add breaks, of so many of which the price is known."""
+        self.turns += part.turns
+        self.counted += part.counted
+        self.tokens += part.missed
+        self.priced += priced
+        self.nano += nano
 
     @property
     def missed(self) -> int | None:

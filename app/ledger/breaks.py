@@ -1,53 +1,37 @@
 """Breaks by their cause: what a view and the whole ledger hold of each, and what an operator has
-decided. What a break is, ``app.analysis.breaks`` says of a row; the SQL here says the same.
+decided. What a break is, ``break_groups`` says.
 
-All reads go through the small index of breaks: their cost is that of the breaks, not of the rows.
+What is counted comes from sums (``rollups.break_read``), as far as they know what a filter asks
+for; what is read one by one, through the small index of breaks.
 Functions that take a connection read several times and want one snapshot: ``database.reading``.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    Engine,
-    and_,
-    cast,
-    delete,
-    func,
-    insert,
-    literal_column,
-    select,
-    text,
-    tuple_,
-)
+from sqlalchemy import Connection, Engine, delete, func, insert, select, tuple_
 
-from app.ledger import cursors, models
+from app.ledger import break_groups, cursors, models
+from app.ledger.break_groups import broken, group_of
 from app.ledger.conditions import generation, time_column, where
 from app.ledger.database import WRITES
 from app.ledger.filters import Filter
-from app.ledger.models import BROKEN, turns
+from app.ledger.models import turns
 from app.ledger.queries import Page
+from app.ledger.rollups import break_read
+from app.ledger.rollups.among import among
+from app.ledger.rollups.break_read import Whole, days, parts, whole
+from app.ledger.rollups.broken import NEEDED, Part
 from app.ledger.rollups.read import Grid
 from app.ledger.rows import COLUMNS, TurnRow
 
+__all__ = ["Whole", "days", "parts", "whole"]
+
 c = turns.c
 _decisions = models.break_decisions
-_broken: ColumnElement[bool] = text(BROKEN)  # type: ignore[assignment]
-_NAMED = ("reason:", "verdict:")
-"""What the names of groups without a fingerprint begin with."""
-_group: ColumnElement[str] = literal_column(
-    "coalesce(turns.fingerprint, CASE WHEN turns.eligible THEN 'reason:' || "
-    "coalesce(turns.reason, 'unknown') || coalesce(':' || nullif(turns.fallback_reason, ''), "
-    "':' || nullif(turns.changed_fields, ''), '') ELSE 'verdict:' || turns.cache_verdict END)"
-)
-_HOUR = 3_600_000
-_DAY_HOURS = 24
 
 
 @dataclass(slots=True)
@@ -59,24 +43,20 @@ class Sums:
     counted: int = 0
     """Turns whose missed tokens are known."""
     missed: int = 0
-    sessions: int = 0
-    newest: int = 0
-    """The number of the row that was written last."""
-    first_at: int = 0
     last_at: int = 0
-    clients: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
-    """By client and version."""
-    models: Counter[str | None] = field(default_factory=Counter)
     buckets: Counter[int] = field(default_factory=Counter)
 
 
-@dataclass(frozen=True, slots=True)
-class Whole:
-    """The breaks of one group in the whole ledger, as far as its rows are kept."""
+@dataclass(slots=True)
+class Told:
+    """More of it, for those that are shown."""
 
-    turns: int
-    first_at: int
-    last_at: int
+    sessions: int = 0
+    clients: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
+    """By client and version."""
+    models: Counter[str | None] = field(default_factory=Counter)
+    parts: list[Part] = field(default_factory=list)
+    """What its price is told from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,75 +74,31 @@ def sums(
     connection: Connection, view: Filter, edges: Sequence[int], group: str | None = None
 ) -> dict[str, Sums]:
     """The groups of a view, or one of them; ``edges`` cut the view's window into buckets."""
-    within = and_(_of(group), where(view))
-    grid = Grid.of(time_column(view.by), edges)
-    name, client, version = _group.label("break_group"), c.client, c.client_version
-    query = (
-        select(
-            name,
-            client,
-            version,
-            c.model,
-            grid.value.label("break_bucket"),
-            func.count(),
-            func.count(c.missed_tokens),
-            cast(func.coalesce(func.sum(c.missed_tokens), 0), BigInteger),
-            func.max(c.id),
-            func.min(c.started_at),
-            func.max(c.started_at),
-        )
-        .where(within)
-        .group_by("break_group", client, version, c.model, "break_bucket")
-    )
     found: dict[str, Sums] = {}
-    for key, who, which, model, place, *figures in connection.execute(query):
-        number, counted, missed, newest, first, last = figures
-        one = found.get(key)
+    for part in break_read.totals(connection, view, edges, group):
+        one = found.get(part.group)
         if one is None:
-            one = found[key] = Sums(key, first_at=first)
-        one.turns += number
-        one.counted += counted
-        one.missed += missed
-        one.newest = max(one.newest, newest)
-        one.first_at, one.last_at = min(one.first_at, first), max(one.last_at, last)
-        one.clients[who, which] += number
-        one.models[model] += number
-        one.buckets[grid.bucket(place)] += number
-    those = select(name, func.count(c.session_key.distinct())).where(within)
-    for key, number in connection.execute(those.group_by("break_group")):
-        found[key].sessions = number
+            one = found[part.group] = Sums(part.group)
+        one.turns += part.turns
+        one.counted += part.counted
+        one.missed += part.missed
+        one.last_at = max(one.last_at, part.last_at)
+        one.buckets[part.bucket] += part.turns
     return found
 
 
-def whole(connection: Connection, group: str | None = None) -> dict[str, Whole]:
-    """All groups of the ledger, or one of them."""
-    name = _group.label("break_group")
-    query = (
-        select(name, func.count(), func.min(c.started_at), func.max(c.started_at))
-        .where(_of(group))
-        .group_by("break_group")
-    )
-    return {key: Whole(*rest) for key, *rest in connection.execute(query)}
-
-
-def days(
-    connection: Connection, now: int, number: int, group: str | None = None
-) -> dict[str, list[int]]:
-    """In how many hours of sessions each of the last days, of 24 hours and the newest first, has
-    seen a group; groups that they all have not are left out."""
-    hour = ((now - c.started_at) // _HOUR).label("break_hour")
-    each = (
-        select(_group.label("break_group"), c.session_key, hour)
-        .where(_of(group), c.started_at > now - number * _DAY_HOURS * _HOUR, c.started_at <= now)
-        .distinct()
-        .subquery()
-    )
-    query = select(each.c.break_group, each.c.break_hour, func.count()).group_by(
-        each.c.break_group, each.c.break_hour
-    )
-    found: dict[str, list[int]] = {}
-    for key, ago, sessions in connection.execute(query):
-        found.setdefault(key, [0] * number)[ago // _DAY_HOURS] += sessions
+def told(connection: Connection, view: Filter, groups: Collection[str]) -> dict[str, Told]:
+    """More of some groups of a view."""
+    found = {group: Told() for group in groups}
+    if not found:
+        return found
+    for part in break_read.parts(connection, view, groups):
+        one = found[part.key.break_group]
+        one.clients[part.key.client, part.key.client_version] += part.turns
+        one.models[part.key.model] += part.turns
+        one.parts.append(part)
+    for group, number in break_read.sessions(connection, view, groups).items():
+        found[group].sessions = number
     return found
 
 
@@ -173,7 +109,7 @@ def sessions(
     grid = Grid.of(time_column(view.by), edges)
     query = (
         select(grid.value.label("break_bucket"), c.session_key, func.count())
-        .where(_of(group), where(view))
+        .where(break_groups.of(group), where(view))
         .group_by("break_bucket", c.session_key)
     )
     found: list[Counter[str]] = [Counter() for _ in edges[1:]]
@@ -189,7 +125,7 @@ def worst(
     number, newest = func.count(), func.max(c.id)
     each = (
         select(c.session_key, number.label("breaks"), newest.label("newest"))
-        .where(_of(group), where(view))
+        .where(break_groups.of(group), where(view))
         .group_by(c.session_key)
         .order_by(number.desc(), newest.desc())
         .limit(limit)
@@ -214,27 +150,33 @@ def before(connection: Connection, view: Filter, *, limit: int) -> list[TurnRow]
     return [TurnRow.of(values) for values in connection.execute(query)]
 
 
-def examples(connection: Connection, numbers: Sequence[int]) -> dict[int, TurnRow]:
-    """Rows by their numbers."""
-    query = select(c.id, *(c[name] for name in COLUMNS)).where(c.id.in_(numbers))
-    return {number: TurnRow.of(values) for number, *values in connection.execute(query)}
+def examples(connection: Connection, view: Filter, groups: Mapping[str, int]) -> dict[str, TurnRow]:
+    """The last break of some groups of a view, by when it began."""
+    query = (
+        select(*(c[name] for name in COLUMNS))
+        .where(broken, where(view), c.started_at.in_(sorted(set(groups.values()))))
+        .order_by(c.id)
+    )
+    found: dict[str, TurnRow] = {}
+    for values in connection.execute(query):
+        row = TurnRow.of(values)
+        group = group_of(row)
+        if group is not None and groups.get(group) == row.started_at:
+            found[group] = row
+    return found
 
 
-_PRICED = (
-    "source", "kind", "status", "started_at", "upstream", "model", "service_tier", "mode", "reason",
-    "eligible", "changed_fields", "fallback_reason", "fingerprint", "input_tokens",
-    "cache_write_tokens", "cache_write_long_tokens", "cache_verdict", "missed_tokens",
-)  # fmt: skip
-
-
-def counted(connection: Connection, view: Filter, group: str | None = None) -> Iterator[TurnRow]:
+def counted(connection: Connection, view: Filter, groups: Collection[str]) -> Iterator[TurnRow]:
     """The breaks of a view whose missed tokens are known; the rows hold no more than what their
     group and their price are told from."""
-    query = select(*(c[name] for name in _PRICED)).where(
-        _of(group), where(view), c.missed_tokens.is_not(None)
+    query = select(*(c[name] for name in NEEDED)).where(
+        broken,
+        where(view),
+        c.missed_tokens.is_not(None),
+        among(connection, break_groups.group, groups),
     )
     for values in connection.execute(query):
-        yield TurnRow.of_some(_PRICED, values)
+        yield TurnRow.of_some(NEEDED, values)
 
 
 def page(
@@ -242,7 +184,7 @@ def page(
 ) -> Page:
     """The breaks of a group, newest first; as ``queries.page``."""
     time = time_column(view.by)
-    query = select(c.id, *(c[name] for name in COLUMNS)).where(_of(group))
+    query = select(c.id, *(c[name] for name in COLUMNS)).where(break_groups.of(group))
     if cursor is not None:
         before, number = cursors.read(cursor, 2)
         view = replace(view, end=min(view.end, before + 1))
@@ -287,10 +229,3 @@ def decide(engine: Engine, group: str, decision: Decision, *seen: int | None) ->
             },
         )
     return True
-
-
-def _of(group: str | None) -> ColumnElement[bool]:
-    """Breaks, or those of a group."""
-    if group is None:
-        return and_(_broken)
-    return and_(_broken, _group == group if group.startswith(_NAMED) else c.fingerprint == group)

@@ -43,14 +43,18 @@ UNJUDGED = "cache_verdict IS NULL AND kind = 'generation'"
 """Turns that wait for a verdict; in a query word by word as here, else no index is used."""
 UNPRICED = "price_note IS NULL AND cost_usd IS NULL"
 """Turns that wait for a price; likewise."""
+LOSSES = (
+    "prefix_changed", "identity_change", "idle", "pinned_floor", "one_off_full", "one_off_partial",
+    "persistent", "unknown",
+)  # fmt: skip
+"""Verdicts of misses, as ``app.analysis.verdicts`` has them."""
 BROKEN = (
     "kind = 'generation' AND status IN ('completed', 'incomplete') AND "
     "(eligible AND mode NOT IN ('ws_incremental', 'http_incremental') OR "
     "NOT eligible AND (reason IS NULL OR reason IN ('continuation_off', 'client_anchored')) AND "
-    "cache_verdict IN ('prefix_changed', 'identity_change', 'idle', 'pinned_floor', "
-    "'one_off_full', 'one_off_partial', 'persistent', 'unknown'))"
+    f"cache_verdict IN {LOSSES})"
 )
-"""Breaks, as ``app.analysis.breaks`` tells them; likewise."""
+"""Breaks, as ``app.ledger.break_groups`` tells them; likewise."""
 SUB_AGENT = "root_session <> session"
 """Turns of sub-agents, which belong to another session; likewise."""
 Words = Text().with_variant(Text(collation="C"), "postgresql")

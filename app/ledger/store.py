@@ -26,10 +26,12 @@ from sqlalchemy import (
 from sqlalchemy import text as sql_text
 
 from app.errors import LedgerError
+from app.ledger.break_groups import broken
 from app.ledger.inserting import insert_new
 from app.ledger.models import UNPRICED, merged_records, turns
-from app.ledger.rollups import apply, lives, session_ends
-from app.ledger.rollups.among import parts, text
+from app.ledger.rollups import apply, break_sums, lives, session_ends
+from app.ledger.rollups.among import among, parts, text
+from app.ledger.rollups.broken import NEEDED
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rollups.rebuild import COUNTED
 from app.ledger.rows import COLUMNS, TurnRow
@@ -58,7 +60,7 @@ class Price(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """The columns of a verdict on the cache, which no rollup counts."""
+    """The columns of a verdict on the cache, which only the sums of breaks count."""
 
     verdict: str | None
     grade: str | None
@@ -91,6 +93,7 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
         made = Contributions()
         made.add(new)
         _count(connection, made, new)
+        break_sums.change(connection, new)
         _unsettle_after(connection, new)
     return new
 
@@ -134,6 +137,7 @@ def exchange(
         made.add([*old, *deleted], -1)
         made.add([*after, *inserted])
         _count(connection, made, touched, taken=True)
+        break_sums.change(connection, [*after, *inserted], old=[*old, *deleted])
         shaken = _shaken(zip(old, after, strict=True))
         _unsettle(connection, shaken | {row.session_key for row in deleted})
         _unsettle_after(connection, inserted)
@@ -153,6 +157,7 @@ def delete_rows(
         made = Contributions()
         made.add(old, -1)
         _count(connection, made, old, taken=True)
+        break_sums.change(connection, old=old)
         _unsettle(connection, {row.session_key for row in old})
         deleted += len(old)
         if progress is not None:
@@ -170,13 +175,16 @@ def put_verdicts(
     if again:
         query = query.where(c.cache_verdict.is_not(None))
     # In the order of their ids, as everybody locks rows.
-    found = connection.execute(query).all()
+    found = connection.execute(query.with_for_update()).all()
     if found:
+        ids = [row.id for row in found]
+        before = _broken(connection, ids)
         names = "cache_verdict = ?, cache_grade = ?, missed_tokens = ?"
         connection.exec_driver_sql(
             text(connection, f"UPDATE turns SET {names} WHERE id = ?"),  # noqa: S608
             [(*verdicts[row.turn_id], row.id) for row in found],
         )
+        break_sums.change(connection, _broken(connection, ids), old=before)
 
 
 def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int:
@@ -224,11 +232,15 @@ def ask_prices_again(connection: Connection) -> int:
 
 
 def prune_rows(connection: Connection, before: int, *, limit: int) -> int:
-    """Delete up to ``limit`` rows that started before an instant; the rollups keep them."""
+    """Delete up to ``limit`` rows that started before an instant; the rollups keep them, but for
+    the sums of breaks."""
     old = select(c.id).where(c.started_at < before).order_by(c.started_at).limit(limit)
-    deleted = delete(turns).where(c.id.in_(old)).returning(c.turn_id)
+    ids = connection.execute(old).scalars().all()
+    lost = _broken(connection, ids)
+    deleted = delete(turns).where(c.id.in_(ids)).returning(c.turn_id)
     gone = connection.execute(deleted).scalars().all()
     if gone:
+        break_sums.change(connection, old=lost)
         merged = delete(merged_records).where(merged_records.c.turn_id.in_(gone))
         connection.execute(merged)
     return len(gone)
@@ -332,6 +344,14 @@ def _earliest(rows: Iterable[TurnRow]) -> list[TurnRow]:
         if not found or row.ended_at < found[-1].ended_at:
             found.append(row)
     return found
+
+
+def _broken(connection: Connection, ids: Collection[int]) -> list[TurnRow]:
+    """Which of some rows are breaks, with all that their sums are made from. They are locked."""
+    query = select(*(c[name] for name in NEEDED)).where(among(connection, c.id, ids), broken)
+    # As far as these sums are concerned, they are rows.
+    found = connection.execute(query.order_by(c.id).with_for_update())
+    return [cast("TurnRow", row) for row in found]
 
 
 def _locked(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -13,20 +13,22 @@ from app.analysis import breaks as analysis
 from app.analysis import onset
 from app.analysis.breaks import DAYS, Decided, Seen, State
 from app.analysis.buckets import Buckets, cut
-from app.analysis.waste import Sellers, Waste, loss_of
+from app.analysis.economics import dollars
+from app.analysis.waste import Sellers, Waste
 from app.errors import AppError
 from app.ledger import breaks as ledger
 from app.ledger import series
-from app.ledger.breaks import Decision, Sums, Whole
+from app.ledger.breaks import Decision, Sums, Told, Whole
 from app.ledger.database import reading
 from app.ledger.filters import Filter
-from app.ledger.rows import TurnRow, iso, money, to_ms
-from app.ledger.summary import summarize
+from app.ledger.rollups import sessions
+from app.ledger.rows import TurnRow, iso, to_ms
 from app.web.alerts import bodies
 from app.web.alerts.bodies import Body, Json, takes
 from app.web.alerts.silences import end_of
 from app.web.answers import JsonAnswer
 from app.web.api import limit_of, one_of, parameters
+from app.web.break_costs import costs
 from app.web.economics import sellers_of
 from app.web.shown import shown
 from app.web.web import Web
@@ -35,8 +37,6 @@ OPERATOR = "operator"
 """Who decides: the dashboard is the operator's."""
 BARS = 40
 """Buckets of the counts beside a group, about."""
-PRICED = 20_000
-"""Breaks of a view that are priced."""
 COMPARED = 1_000
 """The newest breaks of an onset, and the last turns before it, that are asked what was new."""
 NAMED = 10
@@ -82,6 +82,26 @@ class _Known:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class _More:
+    """What is told of the groups of a view that are shown."""
+
+    told: dict[str, Told]
+    examples: dict[str, TurnRow]
+    costs: dict[str, Waste]
+
+    @classmethod
+    def read(
+        cls, connection: Connection, view: Filter, shown: Sequence[Sums], sellers: Sellers
+    ) -> _More:
+        told = ledger.told(connection, view, [one.group for one in shown])
+        return cls(
+            told,
+            ledger.examples(connection, view, {one.group: one.last_at for one in shown}),
+            costs(connection, view, told, sellers),
+        )
+
+
 def router(web: Web) -> APIRouter:
     api = APIRouter(prefix="/api/breaks", tags=["api"])
 
@@ -100,19 +120,16 @@ def router(web: Web) -> APIRouter:
             states = Counter(known.state(group) for group in found)
             kept = [one for one in found.values() if not wanted or known.state(one.group) in wanted]
             kept.sort(key=lambda one: (*order(one), one.group))
-            rows = ledger.examples(connection, [one.newest for one in kept[:limit]])
-            costs = _costs(connection, view, found, sellers_of(web))
+            more = _More.read(connection, view, kept[:limit], sellers_of(web))
         return JsonAnswer(
             web.frame(view)
             | {
                 "turns": sum(one.turns for one in found.values()),
-                "priced": costs is not None,
+                "priced": True,
                 "states": {state.value: states[state] for state in State},
                 "count": len(kept),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
-                "groups": [
-                    _shown(one, known, rows[one.newest], buckets, costs) for one in kept[:limit]
-                ],
+                "groups": [_shown(one, known, more, buckets) for one in kept[:limit]],
             }
         )
 
@@ -128,14 +145,15 @@ def router(web: Web) -> APIRouter:
             known = _known(connection, now, group)
             found = ledger.sums(connection, view, buckets.edges, group).get(group) or Sums(group)
             page = ledger.page(connection, view, group, limit=limit, cursor=cursor)
-            last = page if page.rows else ledger.page(connection, _EVER, group, limit=1)
-            costs = _costs(connection, view, {group: found}, sellers_of(web), group)
+            more = _More.read(connection, view, [found], sellers_of(web))
+            if group not in more.examples:
+                more.examples[group] = ledger.page(connection, _EVER, group, limit=1).rows[0]
             having = ledger.sessions(connection, view, buckets.edges, group)
             worst = ledger.worst(connection, view, group, limit=NAMED)
         return JsonAnswer(
             web.frame(view)
             | {
-                "group": _shown(found, known, last.rows[0], buckets, costs),
+                "group": _shown(found, known, more, buckets),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
                 "onset": _onset(web.ledger, view, buckets, group, having),
                 "by_session": [
@@ -198,31 +216,8 @@ def _known(connection: Connection, now: int, group: str) -> _Known:
     return known
 
 
-def _costs(
-    connection: Connection,
-    view: Filter,
-    found: dict[str, Sums],
-    sellers: Sellers,
-    group: str | None = None,
-) -> dict[str | None, Waste] | None:
-    """What each group's misses cost; None of too many breaks, as each is priced by itself."""
-    if sum(one.counted for one in found.values()) > PRICED:
-        return None
-    costs: dict[str | None, Waste] = defaultdict(Waste)
-    for row in ledger.counted(connection, view, group):
-        costs[analysis.group_of(row)].add(loss_of(row, None, sellers))
-    return costs
-
-
-def _shown(
-    one: Sums,
-    known: _Known,
-    example: TurnRow,
-    buckets: Buckets,
-    costs: dict[str | None, Waste] | None,
-) -> Json:
-    cost = None if costs is None else costs.get(one.group)
-    usd = None if cost is None else cost.cost_usd
+def _shown(one: Sums, known: _Known, more: _More, buckets: Buckets) -> Json:
+    example, further, cost = more.examples[one.group], more.told[one.group], more.costs[one.group]
     told = analysis.told(one.group, example)
     whole = known.whole[one.group]
     return {
@@ -237,19 +232,19 @@ def _shown(
         "changed_fields": list(example.changed_field_names),
         "fallback_reason": example.fallback_reason,
         "turns": one.turns,
-        "sessions": one.sessions,
+        "sessions": further.sessions,
         "missed_tokens": one.missed if one.counted else None,
-        "cost_usd": None if usd is None else money(usd),
-        "turns_without_price": one.turns - (0 if cost is None else cost.priced),
+        "cost_usd": dollars(cost.cost_usd),
+        "turns_without_price": one.turns - cost.priced,
         "first_seen": iso(whole.first_at),
         "last_seen": iso(whole.last_at),
         "turns_ever": whole.turns,
         "clients": [
             {"client": client, "version": version, "turns": turns}
-            for (client, version), turns in one.clients.most_common(NAMED)
+            for (client, version), turns in further.clients.most_common(NAMED)
         ],
         "models": [
-            {"model": model, "turns": turns} for model, turns in one.models.most_common(NAMED)
+            {"model": model, "turns": turns} for model, turns in further.models.most_common(NAMED)
         ],
         "example": example.turn_id,
         "counts": [one.buckets[number] for number in range(len(buckets.items))],
@@ -261,7 +256,9 @@ def _onset(
 ) -> Json | None:
     """Since when a group is frequent, and what was new then."""
     turns = [one.generation for one in series.continuity(engine, view, buckets.edges)]
-    found = onset.onset(having, turns, summarize(engine, view).sessions)
+    with reading(engine) as connection:
+        active = sessions.count(connection, view)
+    found = onset.onset(having, turns, active)
     if found is None:
         return None
     start, end = buckets.items[found.start].start, buckets.items[found.end - 1].end

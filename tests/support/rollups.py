@@ -19,7 +19,7 @@ from app.ledger.conditions import SUCCEEDED, matcher
 from app.ledger.database import WRITES, open_engine
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rollups import tables
+from app.ledger.rollups import break_tables, tables
 from app.ledger.rollups.contribution import DAY, HOUR, LEVELS, MINUTE, QUARTER, key_of, sums_of
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.read import CELLS
@@ -336,10 +336,17 @@ class Model:
 
     def stored(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that the rollups hold, in an order of their own."""
+        of_breaks = (break_tables.sums, break_tables.sessions)
         with self.engine.connect() as connection:
             return {
                 table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)
-                for table in (tables.cells, tables.sessions, tables.lives, tables.blocks)
+                for table in (
+                    tables.cells,
+                    tables.sessions,
+                    tables.lives,
+                    tables.blocks,
+                    *of_breaks,
+                )
             } | {
                 "times": sorted(
                     (*place, Distribution.read(ttft), Distribution.read(duration))

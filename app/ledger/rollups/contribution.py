@@ -252,8 +252,8 @@ def facts_of(key: Key) -> Facts:
     one = Cell(key.kind, key.status, key.mode, key.reason, key.eligible, key.cache, 1, *_NONE[1:])
     counts = Continuity.of([one])
     return Facts(
-        id=_digest(key),
-        shape=_digest(key[5:]),
+        id=digest(key),
+        shape=digest(key[5:]),
         generation=one.generation,
         counts=tuple(getattr(counts, name) for name in COUNTS),
         detail=key.detail,
@@ -264,7 +264,7 @@ def facts_of(key: Key) -> Facts:
     )
 
 
-def _digest(parts: tuple[Any, ...]) -> int:
+def digest(parts: tuple[Any, ...]) -> int:
     """63 bits: the same in every process, and never the same for two of a ledger's few keys."""
     text = json.dumps(parts, separators=(",", ":"))
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big") >> 1

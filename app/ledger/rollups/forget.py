@@ -23,7 +23,7 @@ from sqlalchemy import (
     update,
 )
 
-from app.ledger.rollups import lives, tables
+from app.ledger.rollups import break_sums, lives, tables
 from app.ledger.rollups.among import parts
 from app.ledger.rollups.contribution import DAY, SESSION_LEVELS, SUMS, Key, facts_of
 from app.ledger.rollups.distribution import read_counts, stored_counts
@@ -81,6 +81,7 @@ def unused_keys(connection: Connection) -> None:
         select(table.c.key).distinct() for table in (tables.cells, tables.times, tables.sessions)
     ]
     connection.execute(delete(tables.keys).where(*(k.id.not_in(one) for one in used)))
+    break_sums.unused_keys(connection)
 
 
 def _spans(connection: Connection, table: Table, until: int) -> Iterator[tuple[int, int, int]]:

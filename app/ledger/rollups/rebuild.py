@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Engine, func, select
 
 from app.ledger.database import WRITES
 from app.ledger.models import turns
-from app.ledger.rollups import apply, lives, tables
+from app.ledger.rollups import apply, break_sums, lives, tables
 from app.ledger.rollups import state as states
 from app.ledger.rollups.contribution import (
     DAY,
@@ -64,13 +64,15 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
     """Count all rows anew whose neighbours of the day are all kept; returns how many.
 
     Each day is a transaction of its own: it may run beside gateways that write, and may be broken
-    off. ``progress`` is told how many rows are counted, and of how many.
+    off. All breaks are counted in the first one. ``progress`` is told how many rows are counted,
+    and of how many.
     """
     writing = engine.execution_options(**WRITES)
     with writing.begin() as connection:
         state = states.hold(connection, change=True)
         if state.missing:
             state = _begin(connection, state)
+        break_sums.rebuild(connection)
         since = _since(state)
         total = connection.execute(select(func.count()).where(c.started_at >= since)).scalar_one()
     counted = 0
@@ -107,11 +109,16 @@ def rebuild(engine: Engine, progress: Progress = lambda _done, _of: None) -> int
 def build_missing(engine: Engine, progress: Progress = lambda _done, _of: None) -> None:
     """Count the rows that were there before there were rollups, if that was not done yet."""
     with engine.connect() as connection:
-        missing = states.read(connection).missing
-    if missing:
+        state = states.read(connection)
+    if state.missing:
         logger.info("counting the rows of the ledger for its rollups, once")
         rebuild(engine, progress)
         logger.info("the rollups are complete")
+    elif state.breaks_missing:
+        logger.info("counting the breaks of the ledger, once")
+        with engine.execution_options(**WRITES).begin() as connection:
+            if states.hold(connection, change=True).breaks_missing:
+                break_sums.rebuild(connection)
 
 
 def _begin(connection: Connection, state: RollupState) -> RollupState:

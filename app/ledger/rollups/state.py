@@ -14,9 +14,13 @@ from app.ledger.rollups.contribution import start_of
 COARSE_UNTIL = "rollups_coarse_until"
 MISSING = "rollups_missing"
 """Only there while rows exist that no rollup counts yet: from an upgrade to the first build."""
+BREAKS_MISSING = "break_sums_missing"
+"""Likewise, of breaks and their sums."""
 ROWS_FROM = "rows_kept_from"
 ROLLUPS_FROM = "rollups_kept_from"
-_NAMES = ", ".join(f"'{name}'" for name in (COARSE_UNTIL, MISSING, ROWS_FROM, ROLLUPS_FROM))
+_NAMES = ", ".join(
+    f"'{name}'" for name in (COARSE_UNTIL, MISSING, BREAKS_MISSING, ROWS_FROM, ROLLUPS_FROM)
+)
 _FACTS = f"SELECT name, value FROM ledger_facts WHERE name IN ({_NAMES})"  # noqa: S608  (our own)
 
 
@@ -30,6 +34,7 @@ class RollupState:
     rows_from: int | None = None
     """Rows that started before were deleted as too old. A whole day; None: none were."""
     rollups_from: int | None = None
+    breaks_missing: bool = False
 
     def whole_until(self, level: int) -> int:
         """Up to where there are stretches of a level that is not the finest."""
@@ -102,4 +107,5 @@ def _state(facts: Mapping[str, str]) -> RollupState:
         missing=MISSING in facts,
         rows_from=None if rows_from is None else int(rows_from),
         rollups_from=None if rollups_from is None else int(rollups_from),
+        breaks_missing=BREAKS_MISSING in facts,
     )

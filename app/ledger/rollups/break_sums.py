@@ -1,0 +1,208 @@
+"""Adding what breaks contribute to their sums, in the transaction that writes the rows, and
+counting them anew.
+
+Each break is added by group and by key, in hours and in days at once. The sums are those of the
+rows that there are, to the last one: nothing is remembered of rows that are deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    case,
+    delete,
+    func,
+    select,
+    true,
+    update,
+)
+
+from app.ledger import break_groups
+from app.ledger.models import turns
+from app.ledger.rollups import break_sessions, break_tables
+from app.ledger.rollups import state as states
+from app.ledger.rollups.among import text
+from app.ledger.rollups.broken import LADDER, NEEDED, SUMS, UNKNOWN, Broken, Key, id_of, whole_of
+from app.ledger.rollups.contribution import DAY, HOUR, start_of
+from app.ledger.rows import TurnRow
+
+LEVELS = (HOUR, DAY)
+_COLUMNS = (*SUMS, "sessions", "firsts")
+_AT_ONCE = 5_000
+c, s, k = turns.c, break_tables.sums.c, break_tables.keys.c
+size: ColumnElement[int] = case(
+    (c.input_tokens.is_(None), UNKNOWN),
+    *((c.input_tokens <= step, place) for place, step in enumerate(LADDER)),
+    else_=len(LADDER),
+)
+"""``broken.size_of`` as SQL."""
+long: ColumnElement[bool] = func.coalesce(c.cache_write_long_tokens, 0) > 0
+_NOBODY = (1 << 62, -(1 << 62))
+"""The ends of stretches that only lose breaks: beyond any instant."""
+Place = tuple[int, int, int]
+"""Level, key and start."""
+
+
+def change(
+    connection: Connection, new: Iterable[TurnRow] = (), *, old: Iterable[TurnRow] = ()
+) -> None:
+    """Add what rows contribute; take away what ``old`` ones did before."""
+    made = Broken()
+    made.add(old, -1)
+    made.add(new)
+    put(connection, made)
+
+
+def put(connection: Connection, made: Broken, *, fresh: bool = False) -> None:
+    if not made.sums:
+        return
+    grown = break_sessions.put(connection, made.sessions, fresh=fresh)
+    keys: set[Key] = set()
+    amounts: dict[Place, list[int]] = {}
+    ends: dict[Place, tuple[int, int]] = {}
+    lost: list[tuple[Key, int]] = []
+    for (start, key), sums in made.sums.items():
+        instants = made.instants[start, key]
+        if not any(sums) and not any(instants.values()):
+            continue
+        came = [at for at, number in instants.items() if number > 0]
+        first, last = (min(came), max(came)) if came else _NOBODY
+        is_less = any(number < 0 for number in instants.values())
+        for one in (key, whole_of(key.break_group)):
+            keys.add(one)
+            if is_less:
+                lost.append((one, start))
+            for level in LEVELS:
+                place = (level, id_of(one), start_of(level, start))
+                known = amounts.setdefault(place, [0] * len(_COLUMNS))
+                for number, amount in enumerate(sums):
+                    known[number] += amount
+                least, most = ends.get(place, _NOBODY)
+                ends[place] = (min(least, first), max(most, last))
+    for column, counts in enumerate(grown, start=len(SUMS)):
+        # Also of hours beside those that breaks came to: what was a first one is none any more.
+        for (group, start), number in counts.items():
+            for level in LEVELS:
+                place = (level, id_of(whole_of(group)), start_of(level, start))
+                amounts.setdefault(place, [0] * len(_COLUMNS))[column] += number
+    if keys:
+        _put_keys(connection, keys)
+    _run(
+        connection,
+        _upsert(connection),
+        [(*place, *amounts[place], *ends.get(place, _NOBODY)) for place in sorted(amounts)],
+    )
+    if lost:
+        _correct(connection, lost)
+
+
+def _put_keys(connection: Connection, keys: set[Key]) -> None:
+    found = {id_of(key): key for key in keys}
+    query = f"SELECT id FROM rollup_break_keys WHERE id IN ({', '.join(map(str, found))})"  # noqa: S608
+    for number in connection.exec_driver_sql(query).scalars():
+        del found[number]
+    columns = ("id", *Key._fields)
+    _run(
+        connection,
+        f"INSERT INTO rollup_break_keys ({', '.join(columns)}) "  # noqa: S608
+        f"VALUES ({', '.join('?' * len(columns))}) ON CONFLICT (id) DO NOTHING",
+        [(number, *key) for number, key in sorted(found.items())],
+    )
+
+
+def _upsert(connection: Connection) -> str:
+    least, most = (
+        ("LEAST", "GREATEST") if connection.dialect.name == "postgresql" else ("MIN", "MAX")
+    )
+    known = "rollup_breaks"
+    adds = ", ".join(f"{name} = {known}.{name} + excluded.{name}" for name in _COLUMNS)
+    columns = ("level", "key", "start", *_COLUMNS, "first_at", "last_at")
+    return (
+        f"INSERT INTO {known} ({', '.join(columns)}) "  # noqa: S608  (our own names)
+        f"VALUES ({', '.join('?' * len(columns))}) "
+        f"ON CONFLICT (level, key, start) DO UPDATE SET {adds}, "
+        f"first_at = {least}({known}.first_at, excluded.first_at), "
+        f"last_at = {most}({known}.last_at, excluded.last_at)"
+    )
+
+
+def _run(connection: Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
+    if rows:
+        connection.exec_driver_sql(text(connection, statement), rows)
+
+
+# Where something was taken away
+
+
+def _correct(connection: Connection, lost: Iterable[tuple[Key, int]]) -> None:
+    """Leave nothing empty behind, and find again when the rest began and ended."""
+    hours = dict.fromkeys((id_of(key), start) for key, start in lost)
+    days = dict.fromkeys((key, start_of(DAY, start)) for key, start in hours)
+    for level, places in ((HOUR, hours), (DAY, days)):
+        _run(
+            connection,
+            "DELETE FROM rollup_breaks WHERE level = ? AND key = ? AND start = ? AND turns = 0",
+            [(level, *place) for place in sorted(places)],
+        )
+    for key, start in dict.fromkeys(lost):
+        ends = select(func.min(c.started_at), func.max(c.started_at)).where(
+            break_groups.of(key.break_group), _of_key(key),
+            c.started_at >= start, c.started_at < start + HOUR,
+        )  # fmt: skip
+        _put_ends(connection, (HOUR, id_of(key), start), ends)
+    for number, start in days:
+        ends = select(func.min(s.first_at), func.max(s.last_at)).where(
+            s.level == HOUR, s.key == number, s.start >= start, s.start < start + DAY
+        )
+        _put_ends(connection, (DAY, number, start), ends)
+
+
+def _put_ends(connection: Connection, place: Place, ends: Any) -> None:
+    level, key, start = place
+    first, last = connection.execute(ends).one()
+    if first is not None:
+        connection.execute(
+            update(break_tables.sums)
+            .where(s.level == level, s.key == key, s.start == start)
+            .values(first_at=first, last_at=last)
+        )
+
+
+def _of_key(key: Key) -> ColumnElement[bool]:
+    """The rows of a group that are of a key."""
+    if key.whole:
+        return true()
+    told = [c[name].is_not_distinct_from(getattr(key, name)) for name in Key._fields[1:-2]]
+    return and_(*told, size == key.size, long == key.long)
+
+
+def unused_keys(connection: Connection) -> None:
+    """Forget the names of what no sum is told apart by any more. Nobody else may add meanwhile."""
+    connection.execute(delete(break_tables.keys).where(k.id.not_in(select(s.key).distinct())))
+
+
+# Anew
+
+
+def rebuild(connection: Connection) -> None:
+    """Count all breaks anew. Nobody else may add meanwhile."""
+    for table in (break_tables.sums, break_tables.sessions, break_tables.keys):
+        connection.execute(delete(table))
+    query = select(*(c[name] for name in NEEDED)).where(break_groups.broken)
+    found: Any = connection.execute(
+        query.order_by(c.session_key), execution_options={"yield_per": _AT_ONCE}
+    )
+    made, session = Broken(), None
+    for row in found:
+        if row.session_key != session and len(made.sums) > _AT_ONCE:
+            put(connection, made, fresh=True)
+            made = Broken()
+        session = row.session_key
+        made.add([cast("TurnRow", row)])
+    put(connection, made, fresh=True)
+    states.remove(connection, states.BREAKS_MISSING)
