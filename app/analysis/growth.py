@@ -25,11 +25,9 @@ class Growth(NamedTuple):
 def growth(now: TokenTotals, before: TokenTotals) -> Growth | None:
     """None where one of the two has too few turns to tell of, knows the usage of too few of them,
     or had nothing to read anew."""
-    for tokens in (now, before):
-        if tokens.turns < max(LEAST, KNOWN * (tokens.turns + tokens.unknown)):
+    for one in (now, before):
+        if one.turns < max(LEAST, KNOWN * (one.turns + one.unknown)) or one.non_cached <= 0:
             return None
-        if tokens.non_cached <= 0:
-            return None
-    turns, tokens = now.turns / before.turns, now.input / before.input
     whole = now.non_cached / before.non_cached
+    turns, tokens = now.turns / before.turns, now.input / before.input
     return Growth(whole, turns, tokens / turns, whole / tokens)
