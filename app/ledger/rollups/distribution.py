@@ -13,9 +13,10 @@ from __future__ import annotations
 import math
 import sys
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import compress
+from typing import Any
 
 GAMMA = 1.02
 _PER_BUCKET = math.log(GAMMA)
@@ -28,6 +29,8 @@ _ENTRY = "i"
 one the growth, from -32,768 to 32,767."""
 _HALF = "h"
 _GREATEST = 32_767
+_MANY = 2_000
+"""Bytes of changes."""
 
 
 class Distribution:
@@ -137,15 +140,19 @@ def read_counts(stored: bytes) -> Counter[int]:
 
 def _counts_of(stored: bytes, less: bytes = b"") -> dict[int, int]:
     changes, taken = _changes(stored), _changes(less)
-    # A list, from which zeros are left out in one go, is quicker than a dictionary.
-    counts = [0] * (max(max(part, default=-1) for part in (changes[0], taken[0])) + 1)
+    counts: Any = defaultdict(int)
+    if many := len(stored) >= _MANY:
+        # A list, from which zeros are left out in one go, is quicker then.
+        counts = [0] * (max(max(part, default=-1) for part in (changes[0], taken[0])) + 1)
     for bucket, growth in zip(*changes, strict=True):
         counts[bucket] += growth
     for bucket, growth in zip(*taken, strict=True):
         counts[bucket] -= growth
-    if min(counts, default=0) < 0:
+    if min(counts if many else counts.values(), default=0) < 0:
         raise ValueError("samples were taken away that were never added")
-    return dict(zip(compress(range(len(counts)), counts), filter(None, counts), strict=True))
+    if many:
+        return dict(zip(compress(range(len(counts)), counts), filter(None, counts), strict=True))
+    return {bucket: count for bucket, count in counts.items() if count}
 
 
 def _changes(stored: bytes) -> tuple[Sequence[int], Sequence[int]]:
