@@ -9,7 +9,7 @@ Functions that take a connection read several times and want one snapshot: ``dat
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from sqlalchemy import Connection, Engine, delete, func, insert, select, tuple_
@@ -55,8 +55,6 @@ class Told:
     clients: Counter[tuple[str | None, str | None]] = field(default_factory=Counter)
     """By client and version."""
     models: Counter[str | None] = field(default_factory=Counter)
-    parts: list[Part] = field(default_factory=list)
-    """What its price is told from."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,16 +85,18 @@ def sums(
     return found
 
 
-def told(connection: Connection, view: Filter, groups: Collection[str]) -> dict[str, Told]:
-    """More of some groups of a view."""
+def told(
+    connection: Connection, view: Filter, groups: Collection[str], of: Iterable[Part]
+) -> dict[str, Told]:
+    """More of some groups of a view, from the ``parts`` of these or of all."""
     found = {group: Told() for group in groups}
     if not found:
         return found
-    for part in break_read.parts(connection, view, groups):
-        one = found[part.key.break_group]
-        one.clients[part.key.client, part.key.client_version] += part.turns
-        one.models[part.key.model] += part.turns
-        one.parts.append(part)
+    for part in of:
+        one = found.get(part.key.break_group)
+        if one is not None:
+            one.clients[part.key.client, part.key.client_version] += part.turns
+            one.models[part.key.model] += part.turns
     for group, number in break_read.sessions(connection, view, groups).items():
         found[group].sessions = number
     return found

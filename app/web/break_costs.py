@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 
 from sqlalchemy import Connection
 
 from app.analysis.waste import Sellers, Waste, cost_of, loss_of
 from app.ledger import breaks as ledger
 from app.ledger.break_groups import group_of
-from app.ledger.breaks import Told
 from app.ledger.filters import Filter
 from app.ledger.rollups.broken import Key, Part, key_of
 from app.ledger.rollups.contribution import DAY, HOUR
 
 
 def costs(
-    connection: Connection, view: Filter, told: Mapping[str, Told], sellers: Sellers
-) -> dict[str, Waste]:
-    """Of each group. Where a price changed within the view, days are priced, or hours; and where
-    that will not do either, each break by itself."""
-    found = {group: Waste() for group in told}
-    unsure = _add(found, (part for one in told.values() for part in one.parts), sellers)
+    connection: Connection, view: Filter, of: Iterable[Part], sellers: Sellers
+) -> defaultdict[str, Waste]:
+    """By group, of parts of a view. Where a price changed within the view, days are priced, or
+    hours; and where that will not do either, each break by itself."""
+    found: defaultdict[str, Waste] = defaultdict(Waste)
+    unsure = _add(found, of, sellers)
     for length in (DAY, HOUR):
         if not unsure:
             return found
@@ -37,7 +36,7 @@ def costs(
     return found
 
 
-def _add(found: Mapping[str, Waste], parts: Iterable[Part], sellers: Sellers) -> set[Key]:
+def _add(found: defaultdict[str, Waste], parts: Iterable[Part], sellers: Sellers) -> set[Key]:
     """Add what parts cost; the keys of which not all have one price are left."""
     by_key: defaultdict[Key, list[Part]] = defaultdict(list)
     for part in parts:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from fastapi import APIRouter, Request
@@ -84,7 +84,7 @@ class _Known:
 
 @dataclass(frozen=True, slots=True)
 class _More:
-    """What is told of the groups of a view that are shown."""
+    """What is told of the groups of a view that are shown, and the cost of each."""
 
     told: dict[str, Told]
     examples: dict[str, TurnRow]
@@ -92,13 +92,19 @@ class _More:
 
     @classmethod
     def read(
-        cls, connection: Connection, view: Filter, shown: Sequence[Sums], sellers: Sellers
+        cls,
+        connection: Connection,
+        view: Filter,
+        shown: Sequence[Sums],
+        sellers: Sellers,
+        of: Collection[str] | None = None,
     ) -> _More:
-        told = ledger.told(connection, view, [one.group for one in shown])
+        """``of``: the groups whose cost is asked for; None: all of the view."""
+        parts = list(ledger.parts(connection, view, of))
         return cls(
-            told,
+            ledger.told(connection, view, [one.group for one in shown], parts),
             ledger.examples(connection, view, {one.group: one.last_at for one in shown}),
-            costs(connection, view, told, sellers),
+            costs(connection, view, parts, sellers),
         )
 
 
@@ -121,11 +127,14 @@ def router(web: Web) -> APIRouter:
             kept = [one for one in found.values() if not wanted or known.state(one.group) in wanted]
             kept.sort(key=lambda one: (*order(one), one.group))
             more = _More.read(connection, view, kept[:limit], sellers_of(web))
+        whole = _whole(found.values(), more.costs.values())
         return JsonAnswer(
             web.frame(view)
             | {
-                "turns": sum(one.turns for one in found.values()),
-                "priced": True,
+                "turns": whole.turns,
+                "missed_tokens": whole.missed,
+                "cost_usd": dollars(whole.cost_usd),
+                "turns_without_price": whole.unpriced,
                 "states": {state.value: states[state] for state in State},
                 "count": len(kept),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
@@ -145,7 +154,7 @@ def router(web: Web) -> APIRouter:
             known = _known(connection, now, group)
             found = ledger.sums(connection, view, buckets.edges, group).get(group) or Sums(group)
             page = ledger.page(connection, view, group, limit=limit, cursor=cursor)
-            more = _More.read(connection, view, [found], sellers_of(web))
+            more = _More.read(connection, view, [found], sellers_of(web), of=[group])
             if group not in more.examples:
                 more.examples[group] = ledger.page(connection, _EVER, group, limit=1).rows[0]
             having = ledger.sessions(connection, view, buckets.edges, group)
@@ -214,6 +223,19 @@ def _known(connection: Connection, now: int, group: str) -> _Known:
             status=404,
         )
     return known
+
+
+def _whole(sums: Iterable[Sums], costs: Iterable[Waste]) -> Waste:
+    """All breaks of a view; not how long they took."""
+    whole = Waste()
+    for one in sums:
+        whole.turns += one.turns
+        whole.counted += one.counted
+        whole.tokens += one.missed
+    for cost in costs:
+        whole.priced += cost.priced
+        whole.nano += cost.nano
+    return whole
 
 
 def _shown(one: Sums, known: _Known, more: _More, buckets: Buckets) -> Json:

@@ -136,10 +136,11 @@ def _told(some: list[TurnRow], view: Filter, edges: Sequence[int]) -> dict[str, 
 
 def found(connection: Connection, view: Filter, edges: Sequence[int]) -> dict[str, Any]:
     sums = breaks.sums(connection, view, edges)
-    more = breaks.told(connection, view, sums)
+    parts = list(breaks.parts(connection, view, None))
+    more = breaks.told(connection, view, sums, parts)
     last = {group: one.last_at for group, one in sums.items()}
     shown = breaks.examples(connection, view, last)
-    cost = costs(connection, view, more, {})
+    cost = costs(connection, view, parts, {})
     return {
         group: {
             "turns": one.turns,

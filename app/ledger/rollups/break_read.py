@@ -99,13 +99,14 @@ def totals(
 def parts(
     connection: Connection,
     view: Filter,
-    groups: Collection[str],
+    groups: Collection[str] | None,
     *,
     by: int | None = None,
     only: Collection[Key] | None = None,
 ) -> Iterator[Part]:
-    """The breaks of some groups in a view by all that is told apart; with ``by``, an hour or a day,
-    none goes on beyond one of these. ``only``: of some keys alone. There may be several of a key.
+    """The breaks of a view, or of some groups, by all that is told apart; with ``by``, an hour or
+    a day, none goes on beyond one of these. ``only``: of some keys alone. There may be several of
+    a key.
     """
     levels = LEVELS if by is None else tuple(level for level in LEVELS if level <= by)
     made = _plan(connection, view, (), levels)
@@ -130,8 +131,9 @@ def parts(
 
 
 def _row_parts(
-    connection: Connection, view: Filter, made: Plan, groups: Collection[str], by: int | None
+    connection: Connection, view: Filter, made: Plan, groups: Collection[str] | None, by: int | None
 ) -> Iterator[Part]:
+    some = () if groups is None else (among(connection, break_groups.group, groups),)
     names = [
         (_COLUMNS[name] if name in _COLUMNS else c[name]).label(f"of_{name}")
         for name in Key._fields
@@ -143,8 +145,7 @@ def _row_parts(
             *names, func.count(), func.count(c.missed_tokens), _whole(c.missed_tokens),
             _whole(paid), _whole(paid_long), func.min(c.started_at), func.max(c.started_at),
         )
-        .where(among(connection, break_groups.group, groups), break_groups.broken)
-        .where(where(view, made.rows))
+        .where(break_groups.broken, *some, where(view, made.rows))
         .group_by(*(name.name for name in names), *(() if by is None else (c.started_at // by,)))
     )  # fmt: skip
     width = len(Key._fields)

@@ -75,11 +75,9 @@ function ofGroup({ id, by, eligible, reason, changed_fields: fields, fallback_re
 /**
  * What breaks cost, or why that is not known.
  * @param {{cost_usd: string | null, turns_without_price: number}} waste
- * @param {boolean} [priced] whether the view's breaks were priced at all
  */
-export function costOf({ cost_usd: usd, turns_without_price: without }, priced = true) {
-  const why = priced ? "none of these turns has a list price, or its missed tokens are not known" : "too many breaks to price each of them: choose a shorter range";
-  const value = orUnknown(usd, dollars(usd), why);
+export function costOf({ cost_usd: usd, turns_without_price: without }) {
+  const value = orUnknown(usd, dollars(usd), "none of these turns has a list price, or its missed tokens are not known");
   return [value, usd !== null && without > 0 && h("span", { class: "second" }, `${counted(without, "turn")} without a price`)];
 }
 

@@ -68,7 +68,7 @@ function line(group, told, view, done) {
     cell("Sessions", "number", link(integer(group.sessions), counted(group.sessions, "session"))),
     cell("Tokens lost", "number", group.missed_tokens === null ? orUnknown(null, "", "the missed tokens of these turns are not known")
       : link(h("span", { title: counted(group.missed_tokens, "token") }, compact(group.missed_tokens)), `${integer(group.missed_tokens)} tokens lost`)),
-    cell("List-price estimate", "number", ...costOf(group, told.priced)),
+    cell("List-price estimate", "number", ...costOf(group)),
     cell("Last seen", "cell-seen", when(group.last_seen), h("span", { class: "second" }, "first ", when(group.first_seen))));
 }
 

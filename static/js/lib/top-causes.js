@@ -25,7 +25,7 @@ export async function showCauses(view, signal) {
     h("span", { class: "cause-facts muted" },
       h("a", { href: breakRows(group, view) }, counted(group.turns, "turn")),
       h("span", {}, orUnknown(group.missed_tokens, compact(group.missed_tokens), "missed tokens are not known"), " tokens missed"),
-      h("span", {}, ...costOf(group, told.priced), " at list price")))));
+      h("span", {}, ...costOf(group), " at list price")))));
   const all = byId("causes-all");
   all.hidden = told.count <= told.groups.length;
   if (!all.hidden) fill(all, h("a", { href: href("/breaks", { ...view, turn: null }) }, `All ${told.count} causes`));

@@ -107,8 +107,7 @@ function showCounts(told) {
   numbers.all = Object.values(told.states).reduce((sum, number) => sum + number, 0);
   for (const badge of all("#states [data-count]")) badge.textContent = integer(numbers[badge.dataset.count ?? ""]);
   const rest = told.count > told.groups.length ? `; the first ${integer(told.groups.length)} are shown` : "";
-  const priced = told.priced ? "" : " There are too many to price each of them: choose a shorter range.";
-  byId("list-line").textContent = `${counted(told.turns, "break")} of ${counted(numbers.all, "cause")} in this view${rest}.${priced} First and last seen, “ever” and the state are of the whole ledger.`;
+  byId("list-line").textContent = `${counted(told.turns, "break")} of ${counted(numbers.all, "cause")} in this view${rest}. First and last seen, “ever” and the state are of the whole ledger.`;
 }
 
 // --- what it costs --------------------------------------------------------------------------

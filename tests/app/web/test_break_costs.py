@@ -31,9 +31,9 @@ def test_a_price_that_is_another_one_for_some_hours_is_that_of_each_break(site):
     assert len({loss_of(row, None).cost for row in rows} - {None}) == 2
     view = Filter(start=FIRST, end=FIRST + 2 * DAY)
     with reading(site.engine) as connection:
-        told = breaks.told(connection, view, ["f1"])
-        assert [None] == [cost_of(part) for part in told["f1"].parts]
-        found = costs(connection, view, told, {})["f1"]
+        parts = list(breaks.parts(connection, view, ["f1"]))
+        assert [None] == [cost_of(part) for part in parts]
+        found = costs(connection, view, parts, {})["f1"]
     assert (wanted.priced, wanted.nano) == (found.priced, found.nano)
     assert 30 == found.priced
     assert not prices.steady("deepseek-v4-pro", "default", rows[0].started_at, rows[-1].started_at)

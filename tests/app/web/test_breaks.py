@@ -55,6 +55,13 @@ def test_breaks_come_by_their_cause_the_costliest_first(site):
         each["id"] for each in found["groups"]
     ]
     assert (5, 3) == (found["turns"], found["count"])
+    costs = [Decimal(each["cost_usd"] or 0) for each in found["groups"]]
+    for given in ({}, {"state": "ongoing"}, {"limit": 1}):
+        told = site.get("/api/breaks", **given)
+        assert (5, 3 * 1_000 + 9_000) == (told["turns"], told["missed_tokens"])
+        assert (sum(costs), 1) == (
+            Decimal(told["cost_usd"]), told["turns_without_price"]
+        )  # fmt: skip
     parted = found["groups"][1]
     assert sum(parted["counts"]) == parted["turns"] == 3
     assert len(parted["counts"]) == len(found["buckets"])
