@@ -87,13 +87,17 @@ async function take(choice) {
   sending = true;
   drop.inert = true;
   await attempt(async () => {
-    const picked = await choice;
-    refuse(picked, limits);
-    const id = await sendFiles(byId("sending"), picked, byId("purged", HTMLInputElement).checked);
-    if (id) details.set(id, null);
+    try {
+      const picked = await choice;
+      refuse(picked, limits);
+      const id = await sendFiles(byId("sending"), picked, byId("purged", HTMLInputElement).checked);
+      if (id) details.set(id, null);
+    } finally {
+      // before the list is asked for anew: whoever reads of a refusal can choose again at once
+      sending = false;
+      drop.inert = false;
+    }
   });
-  sending = false;
-  drop.inert = false;
 }
 
 /** @param {() => Promise<void>} work */
