@@ -1,63 +1,97 @@
-"""The pages in both themes and several widths: complete, quiet, accessible, no wider than the screen."""
+"""Every page in both themes, narrow and wide: complete, quiet, accessible, no wider than the screen."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.support.live_server import serve
-from tests.support.pages import PANEL, settled, violations_in_both_themes
+from app.ledger.rows import to_ms
+from app.web.pages import PLAIN
+from tests.support.browser import history
+from tests.support.clock import START
+from tests.support.live_server import LiveServer, serve
+from tests.support.pages import (
+    PANEL,
+    fits,
+    settled,
+    violations,
+    violations_in_both_themes,
+    violations_in_the_dark,
+)
+from tests.support.rows import make_row
 
 pytestmark = pytest.mark.browser
 
-SCREENS = ((360, "light"), (1024, "dark"))
-PAGES = {"/": "Overview", "/requests": "Requests"}
-"""Those of the ledger, with its range, its filters and its live updates."""
-EVERY = PAGES | {"/alerts": "Alerts", "/settings": "Settings"}
+HELPER = {"session": "helper", "root_session": "incident-triage", "client": "openai-agents"}
+PAGES = {path: name.capitalize() for path, name in PLAIN.items()} | {"/alerts": "Alerts"}
+"""Every page with one address, and its heading."""
+OF_ONE = {"/sessions/key-incident-triage": "Sessions", "/breaks/fp-9c41e07b": "Breaks"}
+"""Those of one of many, and the page where they are found."""
+FEW = {
+    "/requests": "?from=now-10m",
+    "/sessions": "?from=now-1h",
+    "/sessions/key-incident-triage": "?from=now-1h",
+}
+"""What narrows a page down: axe looks at each of many rows, which differ in nothing that it knows."""
+FOLDED = "#filter-switch[aria-expanded=false], tbody button[aria-expanded=false], .lane-table:not([open]) > summary"
 
 
-@pytest.mark.parametrize(("width", "theme"), SCREENS)
-@pytest.mark.parametrize("path", PAGES)
-def test_a_page_is_quiet_and_no_wider_than_the_screen(open_page, seeded, path, theme, width):
-    page, _ = open_page(width=width, theme=theme)
-    page.goto(seeded.url + path)
+@pytest.fixture(scope="module")
+def seeded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LiveServer]:
+    """A morning of agents, one of them with a helper and a break that is new."""
+    rows, now = history(to_ms(START), hours=8.0), to_ms(START)
+    broken = next(row for row in rows if row.fingerprint and row.session == "incident-triage")
+    rows.append(replace(broken, turn_id="turn-of-now", response_id=None, started_at=now - 120_000))
+    rows += [make_row(started_at=now - at * 60_000, **HELPER) for at in (9, 8, 7, 3)]
+    with serve(tmp_path_factory.mktemp("morning"), rows) as server:
+        yield server
+
+
+@pytest.mark.parametrize("path", [*PAGES, *OF_ONE])
+def test_a_page_is_whole_quiet_accessible_and_no_wider_than_the_screen(
+    open_page, seeded, axe, path
+):
+    """In one visit: narrow and light, then wide and dark."""
+    page, _ = open_page(width=360, height=800)
+    page.goto(seeded.url + path + FEW.get(path, ""))
     settled(page)
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    expect(page.get_by_text("rows written since the start, none waiting")).to_be_visible()
+    expect(page.locator("#health")).to_be_hidden()
+
+    for landmark in ("banner", "main"):
+        expect(page.get_by_role(landmark)).to_have_count(1)
+    heading = page.get_by_role("heading", level=1)
+    expect(heading).to_have_count(1)
+    if path in PAGES:
+        expect(heading).to_have_text(PAGES[path])
+    current = page.get_by_role("navigation", name="Pages").locator("[aria-current=page]")
+    expect(current).to_have_text((PAGES | OF_ONE)[path])
+
+    while left := page.locator(FOLDED).count():
+        page.locator(FOLDED).first.click()
+        expect(page.locator(FOLDED)).to_have_count(left - 1)
+    if page.locator("#filter-switch").count():
+        expect(page.get_by_role("group", name="Reason")).to_be_visible()
+        expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    assert fits(page, 360)
+    found = violations(page, axe)
+    page.set_viewport_size({"width": 1600, "height": 900})
+    assert [] == found + violations_in_the_dark(page)
+    assert fits(page, 1600)
 
 
-# half an hour of turns: axe looks at each of two hundred rows, which differ in nothing that it knows
-@pytest.mark.parametrize(("path", "width"), [("/", 360), ("/requests?from=now-30m", 1600)])
-def test_a_page_meets_wcag_aa_in_both_themes(open_page, seeded, axe, path, width):
-    page, _ = open_page(width=width, reduced_motion="reduce")
-    page.goto(seeded.url + path)
-    settled(page)
-    assert page.evaluate("() => document.documentElement.scrollWidth") <= width
-    page.get_by_role("button", name="Filters").click()
-    expect(page.get_by_role("group", name="Reason")).to_be_visible()
-    assert [] == violations_in_both_themes(page, axe)
-    becomes_dark(page)
-
-
-def test_an_open_row_meets_wcag_aa_in_both_themes(open_page, seeded, axe):
-    page, _ = open_page(reduced_motion="reduce")
-    page.goto(f"{seeded.url}/requests?reason=prefix_mismatch")
-    settled(page)
-    page.get_by_role("row").nth(1).click()
-    expect(page.get_by_role("dialog")).to_be_visible()
-    assert [] == violations_in_both_themes(page, axe, within=PANEL)
-
-
-@pytest.mark.parametrize("path", EVERY)
-def test_the_page_has_landmarks_one_heading_and_marks_itself_current(open_page, seeded, path):
+@pytest.mark.parametrize(
+    "path", ["/requests?reason=prefix_mismatch", "/sessions/key-incident-triage"]
+)
+def test_an_open_turn_meets_wcag_aa_in_both_themes(open_page, seeded, axe, path):
+    turn = seeded.get("/api/requests", session="key-incident-triage", reason="prefix_mismatch")["rows"][0]["turn_id"]  # fmt: skip
     page, _ = open_page()
-    page.goto(seeded.url + path)
-    settled(page)
-    expect(page.get_by_role("banner")).to_have_count(1)
-    expect(page.get_by_role("main")).to_have_count(1)
-    expect(page.get_by_role("heading", level=1)).to_have_text(EVERY[path])
-    current = page.get_by_role("navigation", name="Pages").get_by_role("link", name=EVERY[path])
-    expect(current).to_have_attribute("aria-current", "page")
+    page.goto(f"{seeded.url}{path}{'&' if '?' in path else '?'}turn={turn}")
+    expect(page.get_by_role("dialog")).to_contain_text(turn)
+    assert [] == violations_in_both_themes(page, axe, within=PANEL)
 
 
 def test_the_first_tab_stop_skips_to_the_content(open_page, seeded):
@@ -75,14 +109,14 @@ def test_the_first_tab_stop_skips_to_the_content(open_page, seeded):
 def test_no_link_of_the_pages_is_dead(open_page, seeded):
     page, _ = open_page()
     targets = set()
-    for path in EVERY:
+    for path in PAGES:
         page.goto(seeded.url + path)
         settled(page)
         targets |= set(
             page.eval_on_selector_all("a[href]", "links => links.map(link => link.href)")
         )
     own = {target.split("#")[0] for target in targets if target.startswith(seeded.url)}
-    assert {f"{seeded.url}{path}" for path in (*EVERY, "/docs")} <= own
+    assert {f"{seeded.url}{path}" for path in (*PAGES, "/docs")} <= own
     # rows and buckets are many of one kind: one of each path and filter name is enough
     kinds = {(target.split("?")[0], "turn=" in target, "mode=" in target): target for target in own}
     for target in kinds.values():
@@ -136,13 +170,12 @@ def test_charts_take_the_colours_of_the_theme_in_force(open_page, seeded):
     expect(tick).not_to_have_css("fill", before)
 
 
-@pytest.mark.parametrize("path", PAGES)
-def test_blocked_storage_costs_only_the_memory(open_page, seeded, path):
+def test_blocked_storage_costs_only_the_memory(open_page, seeded):
     page, _ = open_page()
     page.add_init_script(
         "Object.defineProperty(window, 'localStorage', {get() { throw new DOMException('blocked', 'SecurityError'); }})"
     )
-    page.goto(seeded.url + path)
+    page.goto(f"{seeded.url}/requests")
     settled(page)
     page.get_by_role("button", name="Theme: system. Switch to light").click()
     page.get_by_role("radio", name="UTC").check()
@@ -166,15 +199,17 @@ def test_times_are_shown_in_the_chosen_zone(open_page, seeded):
 # --- access ---------------------------------------------------------------------------------
 
 
-def test_with_a_token_the_page_leads_through_the_log_in_form(open_page, servers, tmp_path):
+def test_with_a_token_the_page_leads_through_the_log_in_form(open_page, servers, tmp_path, axe):
     protected = servers.enter_context(serve(tmp_path, token="open-sesame"))
-    page, watch = open_page()
+    page, watch = open_page(width=360)
     watch.allow("status 401", "401 (Unauthorized)")
     page.goto(f"{protected.url}/requests")
     expect(page.get_by_role("heading", name="Log in")).to_be_visible()
     page.get_by_label("Token").fill("wrong")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("alert")).to_contain_text("not the token")
+    assert fits(page, 360)
+    assert [] == violations_in_both_themes(page, axe)
     page.get_by_label("Token").fill("open-sesame")
     page.get_by_role("button", name="Log in").click()
     expect(page.get_by_role("heading", level=1, name="Requests")).to_be_visible()
