@@ -60,7 +60,7 @@ def opened(page: Page, address: str) -> list[str]:
     return [url for url in asked if url != address and not url.startswith("data:")]
 
 
-@pytest.mark.parametrize(("width", "theme"), [(400, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "theme"), [(360, "dark"), (1600, "light")])
 def test_the_page_draws_all_its_charts_and_asks_nobody(open_page, address, width, theme):
     page, _ = open_page(width=width, theme=theme)
     assert [] == opened(page, address)
