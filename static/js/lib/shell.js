@@ -97,8 +97,9 @@ export function showLive(state, seconds) {
  * @param {import("./live.js").Live} live
  * @param {() => void} again fetches the view that is shown
  * @param {() => void} anew draws it from nothing, in another zone
+ * @param {() => void} [unasked] fetches it while somebody may be reading: nothing is to move
  */
-export function wireView(toolbar, live, again, anew) {
+export function wireView(toolbar, live, again, anew, unasked = again) {
   wireBar(again);
   wireZone(() => {
     toolbar.rezone();
@@ -106,7 +107,7 @@ export function wireView(toolbar, live, again, anew) {
   });
   wireLive(live);
   wireUpdated();
-  wireAuto(again);
+  wireAuto(unasked);
   for (const button of all("[data-refresh]")) button.addEventListener("click", again);
 }
 

@@ -14,6 +14,7 @@ import { counted, integer } from "../lib/format.js";
 import { onKeys } from "../lib/keys.js";
 import { Ledger } from "../lib/ledger.js";
 import { coalesced, Live } from "../lib/live.js";
+import { whenNear } from "../lib/near.js";
 import { Rows } from "../lib/rows.js";
 import { firstView, wireViews } from "../lib/saved-views.js";
 import * as shell from "../lib/shell.js";
@@ -33,6 +34,10 @@ let current = new AbortController();
 /** @type {string | null} */
 let shown = null; // the view that the page shows, so that new data of the same view does not blink
 let extending = false;
+let hole = false; // more rows were missed than wait: they come with the first page
+/** @type {Element | null} */
+let scroller = null; // what scrolls, if not the page
+const lookForEnd = whenNear(byId("more"), 1500, () => void extend());
 
 const first = location.search ? null : firstView(location.pathname);
 if (first) history.replaceState(null, "", first);
@@ -68,9 +73,10 @@ function layOut() {
   box.classList.toggle("chosen", columns.own);
   box.classList.toggle("compact", columns.compact);
   table.style.minWidth = scrolls ? `${widthOf(chosen)}rem` : "";
-  rows.scrolledBy(scrolls ? box : null);
+  scroller = scrolls ? box : null;
+  rows.scrolledBy(scroller);
   rows.redraw();
-  watchEnd(scrolls ? box : null);
+  lookForEnd(scroller);
 }
 
 /**
@@ -107,6 +113,7 @@ async function fetchFirst(key, signal) {
     const same = key === shown;
     const focused = document.activeElement?.closest("tr[data-turn]")?.getAttribute("data-turn");
     ledger.begin(page);
+    hole = false;
     toolbar.resolved(page.range);
     rows.reset(ledger.rows);
     if (same && focused) focusRow(focused);
@@ -118,6 +125,7 @@ async function fetchFirst(key, signal) {
     shell.justUpdated();
     const turned = key !== shown;
     shown = key;
+    lookForEnd(scroller);
     if (turned) await showTurn(view.turn);
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
@@ -142,6 +150,7 @@ async function extend() {
     rows.append(ledger.extend(page));
     showCounts();
     shell.showFault(null);
+    lookForEnd(scroller);
   } catch (fault) {
     if (!isAbort(fault)) shell.showFault(fault);
   }
@@ -176,7 +185,7 @@ function showCounts() {
   byId("load-more").hidden = !cursor || full;
   table.setAttribute("aria-rowcount", String(count + 1));
   byId("new-rows").hidden = !waiting.size;
-  if (waiting.size) fill(byId("show-new"), icon("arrow-up"), `${integer(waiting.size)} new ${waiting.size === 1 ? "row" : "rows"}`);
+  if (waiting.size) fill(byId("show-new"), icon("arrow-up"), `${hole ? "more than " : ""}${integer(waiting.size)} new ${waiting.size === 1 ? "row" : "rows"}`);
   showExports(ledger, toolbar.view);
 }
 
@@ -294,7 +303,7 @@ onKeys({ j: () => void move(1), k: () => void move(-1), r: () => void load(true)
 const settle = coalesced(async () => {
   if (!ledger.waiting.size) return;
   // a page that is left open for days does not grow without end
-  if (!reading()) return ledger.rows.length > MOST ? again() : admit();
+  if (!reading()) return ledger.rows.length > MOST || hole ? again() : admit();
   showCounts();
   announce(`${counted(ledger.waiting.size, "new row")}.`);
 });
@@ -305,13 +314,14 @@ const again = coalesced(async () => {
   if (shown !== null) await fetchFirst(shown, current.signal);
 });
 
-/** Messages were lost while somebody reads: what was missed waits like any other new row. */
+/** While somebody reads, what was missed waits like any other new row. */
 async function fetchBehind() {
   const query = apiQuery(toolbar.view);
   query.set("limit", String(PAGE));
   const page = await get("/api/requests", query, current.signal).catch(() => null);
   if (!page) return;
   const newest = ledger.rows[0]?.started_at ?? "";
+  hole ||= page.next_cursor !== null && page.rows[page.rows.length - 1].started_at > newest;
   take(page.rows.filter((/** @type {any} */ row) => row.started_at >= newest), page.as_of);
 }
 
@@ -338,19 +348,11 @@ const live = new Live({
 byId("show-new").addEventListener("click", () => {
   scrollTo({ top: 0 });
   box.scrollTop = 0;
-  admit();
+  if (hole) void load(true);
+  else admit();
 });
 byId("load-more").addEventListener("click", () => void extend());
 cards.addEventListener("change", layOut);
-
-const end = { seen: new IntersectionObserver(() => undefined) };
-
-/** Fetch on before the end comes into sight. @param {Element | null} root what scrolls */
-function watchEnd(root) {
-  end.seen.disconnect();
-  end.seen = new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { root, rootMargin: "1500px 0px" });
-  end.seen.observe(byId("more"));
-}
 
 wireExports(() => toolbar.view);
 shell.wireRefusal();
@@ -366,5 +368,5 @@ if (!views.readable) shell.showRefusal({ message: "Your saved views cannot be re
 shell.wireView(toolbar, live, () => void load(true), () => {
   shown = null;
   void load();
-});
+}, () => (shown === null ? void load() : again()));
 void load();

@@ -8,6 +8,7 @@ import { apiQuery, changed, filterQuery, inRange, pageQuery } from "../lib/filte
 import { counted, integer } from "../lib/format.js";
 import { redraw, selecting } from "../lib/keyed.js";
 import { coalesced, Live } from "../lib/live.js";
+import { whenNear } from "../lib/near.js";
 import { sessionRow } from "../lib/sessions-list.js";
 import * as shell from "../lib/shell.js";
 import { legend } from "../lib/strip.js";
@@ -28,6 +29,7 @@ let list = null;
 const open = new Map();
 let waiting = new Set();
 let extending = false;
+const lookForEnd = whenNear(byId("more"), 400, () => void extend());
 
 const toolbar = new Toolbar(() => void load());
 const order = () => toolbar.view.own?.sort ?? "recent";
@@ -68,6 +70,7 @@ async function load() {
     shell.showFault(null);
     shell.justUpdated();
     shown = key;
+    lookForEnd();
   } catch (fault) {
     if (isAbort(fault) || signal.aborted) return;
     shell.showFault(fault);
@@ -97,6 +100,7 @@ async function extend() {
     list.rows.push(...page.sessions.filter((/** @type {any} */ row) => !known.has(row.session_key)));
     list.cursor = page.next_cursor;
     draw();
+    lookForEnd();
   } catch (fault) {
     if (!isAbort(fault)) shell.showFault(fault);
   }
@@ -177,8 +181,7 @@ byId("show-new").addEventListener("click", () => {
   void load();
 });
 byId("load-more").addEventListener("click", () => void extend());
-new IntersectionObserver((entries) => entries.some((entry) => entry.isIntersecting) && void extend(), { rootMargin: "400px" }).observe(byId("more"));
 
 legend(byId("legend"));
-shell.wireView(toolbar, live, () => void load(), () => void load());
+shell.wireView(toolbar, live, () => void load(), () => void load(), () => reading() || void load());
 void load();
