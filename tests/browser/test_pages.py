@@ -196,6 +196,32 @@ def test_times_are_shown_in_the_chosen_zone(open_page, seeded):
     expect(first).to_have_text(iso[11:19])
 
 
+def test_a_page_fetches_again_by_itself_but_not_behind_what_is_open(open_page, seeded):
+    page, _ = open_page()
+    page.clock.install()
+    page.goto(f"{seeded.url}/sessions?from=now-1h")
+    settled(page)
+    page.get_by_role("button", name="Pause live updates").click()
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.url))
+    every = page.get_by_label("Refresh by itself")
+    every.select_option("5 min")
+    page.get_by_role("heading", level=1).click()
+    with page.expect_request("**/api/sessions?*"):
+        page.clock.fast_forward(301_000)
+    page.keyboard.press("?")
+    expect(page.get_by_role("dialog", name="Keys")).to_be_visible()
+    page.clock.fast_forward(301_000)
+    page.keyboard.press("Escape")
+    with page.expect_request("**/api/sessions?*"):
+        page.clock.fast_forward(301_000)
+    every.select_option("Off")
+    page.clock.fast_forward(301_000)
+    with page.expect_request("**/api/sessions?*"):
+        page.get_by_role("button", name="Refresh now").click()
+    assert 3 == len([url for url in asked if "/api/sessions?" in url])
+
+
 # --- access ---------------------------------------------------------------------------------
 
 
