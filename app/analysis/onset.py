@@ -1,11 +1,14 @@
 """Since when a break is frequent, and what was new then. Pure.
 
-The rate of a break is counted per turn, and breaks of one session come together. So they count once
-a session and bucket; or, where it was there before, in units of the most that one session had in
-one bucket until then. An onset is the stretch of buckets whose rate differs most from all before
-it, by either count. It must be ``TIMES`` as high, and so high that the rate
-before gives no stretch of the view as much, but with a probability of ``CHANCE`` (Chernoff's bound
-on the share of the stretch, times the number of stretches that are tried).
+The rate of a break is counted per turn, and breaks of one session come together. So what a session
+has of it in one bucket counts as one, however much it is; or only where it is much, which is half
+the size that half of all breaks come in. An onset is the stretch of buckets whose rate differs most
+from all before it, by either count. It must be ``TIMES`` as high, of several sessions, and so high
+that the rate before gives no stretch as much, but with a probability of ``CHANCE`` (Chernoff's
+bound on the share of the stretch, times the number of stretches that are tried).
+
+The more is known of the time before, the smaller a change is found: the buckets may begin earlier
+than those in which an onset is looked for.
 
 What then distinguishes its breaks from the turns before is told by frequency alone: a suspect, not
 a proof.
@@ -17,17 +20,19 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import NamedTuple
 
 from app.analysis.breaks import divergence
 from app.ledger.rows import TurnRow
 
 TIMES = 2
-CHANCE = 1e-4
-KNOWN = 10
-"""Sessions by bucket that have it: so many must there be that the most in one of them tells
-something, or be expected where there are none that it is over."""
+CHANCE = 3e-4
+EXPECTED = 10
+"""So much must be expected after an onset, and not be there, that it counts as over."""
 SESSIONS = 3
-"""An onset is of so many sessions, or of all that there are."""
+"""An onset is of more sessions than these, or of all that there are. Those with little of it count
+for less (Kish's effective number): two that have nearly all are two."""
 FIELDS: dict[str, str] = {
     "client_version": "client version",
     "gateway_version": "version of Warmline",
@@ -75,53 +80,84 @@ class Suspect:
         return f"{_percent(self.share)} of these breaks have the {what}; {had} it."
 
 
-def onset(breaks: Sequence[Mapping[str, int]], turns: Sequence[int], active: int) -> Onset | None:
-    """``breaks`` by session, and all ``turns``, by bucket; ``active`` sessions in all."""
-    found = _rise(breaks, turns)
-    if found is None:
-        return None
-    affected: set[str] = set().union(*breaks[found.start : found.end])
-    if len(affected) < min(SESSIONS, active):
-        return None
-    during, later = (
-        (sum(map(len, breaks[part])), sum(turns[part]))
-        for part in (slice(found.start, found.end), slice(found.end, None))
+def onset(
+    breaks: Sequence[Mapping[str, int]], turns: Sequence[int], active: int, since: int = 0
+) -> Onset | None:
+    """``breaks`` by session, and all ``turns``, by bucket; it is looked for from the bucket
+    ``since`` on, in which there are ``active`` sessions."""
+    sizes = [max(number, sum(own.values())) for number, own in zip(turns, breaks, strict=True)]
+    much = max(1, _usual(breaks) // 2)
+    by_any, by_much = (
+        [sum(number >= least for number in own.values()) for own in breaks] for least in (1, much)
     )
-    expected = during[0] * later[1] / max(1, during[1])
-    is_over = expected >= KNOWN and TIMES * later[0] <= expected
-    return found if is_over else Onset(found.start, len(breaks))
+    found, counts = max(
+        ((_rise(counts, sizes, since), counts) for counts in (by_any, by_much)),
+        key=lambda each: each[0].weight,
+    )
+    tried = 2 * (len(breaks) - since) * len(_lengths(len(breaks) - since))
+    if found.weight <= math.log(max(1, tried) / CHANCE):
+        return None
+    during, later = slice(found.start, found.end), slice(found.end, None)
+    if not _is_of_several(breaks[during], 2 * much, active):
+        return None
+    expected = sum(counts[during]) * sum(sizes[later]) / sum(sizes[during])
+    is_over = expected >= EXPECTED and TIMES * sum(counts[later]) <= expected
+    return Onset(found.start, found.end if is_over else len(breaks))
 
 
-def _rise(breaks: Sequence[Mapping[str, int]], turns: Sequence[int]) -> Onset | None:
+def _usual(breaks: Iterable[Mapping[str, int]]) -> int:
+    """How many a session has in a bucket: half of all breaks are of those with no more."""
+    numbers = sorted(number for own in breaks for number in own.values())
+    half = sum(numbers) / 2
+    return next(
+        (one for one, so_far in zip(numbers, accumulate(numbers), strict=True) if so_far >= half), 1
+    )
+
+
+def _is_of_several(breaks: Iterable[Mapping[str, int]], most: int, active: int) -> bool:
+    by_session: Counter[str] = Counter()
+    for own in breaks:
+        by_session.update({name: min(number, most) for name, number in own.items()})
+    squares = sum(number * number for number in by_session.values())
+    return by_session.total() ** 2 > min(SESSIONS, active - 1) * squares
+
+
+class _Rise(NamedTuple):
+    weight: float
+    """The logarithm of how improbable it is, with its sign turned."""
+    start: int
+    end: int
+
+
+def _rise(events: Sequence[int], sizes: Sequence[int], since: int) -> _Rise:
     """The stretch that differs most from all before it."""
-    having, counts, sizes, most = [0], [0], [0], [0]
-    for own, number in zip(breaks, turns, strict=True):
-        having.append(having[-1] + len(own))
-        counts.append(counts[-1] + sum(own.values()))
-        sizes.append(sizes[-1] + max(number, sum(own.values())))
-        most.append(max(most[-1], *own.values(), 0))
-    buckets = len(breaks)
-    best, found = 0.0, None
-    for start in range(1, buckets):
-        if not sizes[start] or not breaks[start]:
+    having, turns = ([0, *accumulate(numbers)] for numbers in (events, sizes))
+    buckets = len(events)
+    lengths = _lengths(buckets - since)
+    best = _Rise(0.0, 0, 0)
+    for start in range(max(1, since), buckets):
+        if not turns[start] or not events[start]:
             continue
-        units = [(having, 1)]
-        if having[start] >= KNOWN:
-            units.append((counts, most[start]))
-        for end in range(start + 1, buckets + 1):
-            if not breaks[end - 1]:
-                continue
-            size, length = sizes[start], sizes[end] - sizes[start]
-            for sums, unit in units:
-                before, inside = sums[start] / unit, (sums[end] - sums[start]) / unit
-                if inside * size < TIMES * before * length:
-                    continue
+        for length in lengths:
+            end = min(start + length, buckets)
+            size, inner = turns[start], turns[end] - turns[start]
+            before, inside = having[start], having[end] - having[start]
+            if events[end - 1] and inside * size >= TIMES * before * inner:
                 whole = before + inside
-                weight = whole * divergence(inside / whole, length / (size + length))
-                if weight > best:
-                    best, found = weight, Onset(start, end)
-    tried = max(1, buckets * (buckets - 1))
-    return found if best > math.log(tried / CHANCE) else None
+                weight = whole * divergence(inside / whole, inner / (size + inner))
+                best = max(best, _Rise(weight, start, end))
+            if end == buckets:
+                break
+    return best
+
+
+def _lengths(longest: int) -> list[int]:
+    """Lengths that are tried, each a quarter more than the one before: of nearly equal ones one
+    finds what the other does, and each that is tried makes chance find something."""
+    found = [1]
+    while found[-1] < longest:
+        found.append(found[-1] + max(1, found[-1] // 4))
+    return found
 
 
 def suspects(breaks: Sequence[TurnRow], before: Iterable[TurnRow]) -> list[Suspect]:

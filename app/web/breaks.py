@@ -157,14 +157,13 @@ def router(web: Web) -> APIRouter:
             more = _More.read(connection, view, [found], sellers_of(web), of=[group])
             if group not in more.examples:
                 more.examples[group] = ledger.page(connection, _EVER, group, limit=1).rows[0]
-            having = ledger.sessions(connection, view, buckets.edges, group)
             worst = ledger.worst(connection, view, group, limit=NAMED)
         return JsonAnswer(
             web.frame(view)
             | {
                 "group": _shown(found, known, more, buckets),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
-                "onset": _onset(web.ledger, view, buckets, group, having),
+                "onset": _onset(web.ledger, view, group, now),
                 "by_session": [
                     {"session_key": key, "session": name, "turns": turns, "turn_id": newest}
                     for key, name, turns, newest in worst
@@ -273,23 +272,30 @@ def _shown(one: Sums, known: _Known, more: _More, buckets: Buckets) -> Json:
     }
 
 
-def _onset(
-    engine: Engine, view: Filter, buckets: Buckets, group: str, having: list[Counter[str]]
-) -> Json | None:
-    """Since when a group is frequent, and what was new then."""
-    turns = [one.generation for one in series.continuity(engine, view, buckets.edges)]
+def _onset(engine: Engine, view: Filter, group: str, now: int) -> Json | None:
+    """Since when a group is frequent, and what was new then; held against as long a time before the
+    view as the view is long."""
+    whole = view.window(view.start - (view.end - view.start), view.end)
+    earlier, buckets = (
+        cut(*span, zone=view.zone, now=now).items
+        for span in ((whole.start, view.start), (view.start, view.end))
+    )
+    buckets = earlier + buckets
+    edges = [*(bucket.start for bucket in buckets), view.end]
+    turns = [one.generation for one in series.continuity(engine, whole, edges)]
     with reading(engine) as connection:
+        having = ledger.sessions(connection, whole, edges, group)
         active = sessions.count(connection, view)
-    found = onset.onset(having, turns, active)
+    found = onset.onset(having, turns, active, since=len(earlier))
     if found is None:
         return None
-    start, end = buckets.items[found.start].start, buckets.items[found.end - 1].end
+    start, end = buckets[found.start].start, buckets[found.end - 1].end
     with reading(engine) as connection:
         during = ledger.page(connection, view.window(start, end), group, limit=COMPARED).rows
-        before = ledger.before(connection, view.window(view.start, start), limit=COMPARED)
+        before = ledger.before(connection, view.window(whole.start, start), limit=COMPARED)
     return {
         "from": iso(start),
-        "to": None if found.end == len(buckets.items) else iso(end),
+        "to": None if found.end == len(buckets) else iso(end),
         "sessions": len(set().union(*having[found.start : found.end])),
         "suspects": [
             {

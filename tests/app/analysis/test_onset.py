@@ -4,6 +4,8 @@ from collections import Counter
 import pytest
 
 from app.analysis.onset import Onset, Suspect, onset, suspects
+from app.demo.history import MISMATCHES, generate
+from app.ledger.cells import INCREMENTAL
 from tests.support.rows import make_row
 
 BUCKETS = 48
@@ -48,6 +50,49 @@ def test_a_spike_that_is_over_is_found_with_its_end():
     assert Onset(20, 26) == onset(having, turns, 48)
 
 
+def test_few_sessions_with_very_much_of_it_at_any_time_are_no_onset():
+    """One of seven that have it has it at most of its turns, for some buckets."""
+    found = 0
+    for seed in range(100):
+        chance = random.Random(seed)
+        having: list[Counter] = [Counter() for _ in range(96)]
+        for session in range(200):
+            at, left = chance.randrange(96), 1
+            if chance.random() < 0.9:
+                continue
+            if chance.random() < 0.15:
+                left = chance.randint(10, 60)
+            while left > 0 and at < 96:
+                having[at][f"{session}"] = min(left, chance.randint(1, 15))
+                left, at = left - having[at][f"{session}"], at + 1
+        found += onset(having, [chance.randint(5, 60) for _ in having], 200) is not None
+    assert found <= 3
+
+
+@pytest.mark.parametrize("hour", [4, 12, 17])
+def test_the_planted_change_is_found_at_any_time_of_the_day(hour):
+    """With the day before it is in no doubt, also where the view begins shortly before it."""
+    day, quarter = 86_400_000, 900_000
+    now = 20_000 * day + hour * 3_600_000
+    having: list[Counter] = [Counter() for _ in range(192)]
+    turns, active = [0] * 192, set()
+    for row in generate(now / 1000):
+        place = (row.started_at - now + 2 * day) // quarter
+        if place < 0 or row.kind != "generation":
+            continue
+        turns[place] += 1
+        if place >= 96:
+            active.add(row.session_key)
+        if row.reason == "prefix_mismatch" and row.mode not in INCREMENTAL:
+            having[place][row.session_key] += 1
+    found = onset(having, turns, len(active), since=96)
+    planted = (MISMATCHES[0] - hour - (24 if hour < MISMATCHES[1] else 0)) * 4 + 192
+    first = next(place for place in range(planted, 192) if having[place])
+    assert planted <= first <= planted + 2
+    assert abs(found.start - first) <= 1
+    assert found.end > planted + 4
+
+
 def test_a_lone_agent_has_onsets_and_one_of_many_has_none():
     having = [{"a": 1} if bucket >= 30 else {} for bucket in range(BUCKETS)]
     assert Onset(30, BUCKETS) == onset(having, [10] * BUCKETS, 1)
@@ -67,8 +112,8 @@ def test_sessions_that_have_it_as_often_as_before_and_much_more_of_it_have_an_on
     usual = [{"a": 1}, {"b": 2}, {"c": 1}, {}] * 10
     turns = [60] * 44
     assert onset([*usual, *usual[:4]], turns, 3) is None
-    worse = [{name: 20 * number for name, number in own.items()} for own in usual[:4]]
-    assert Onset(40, 44) == onset([*usual, *worse], turns, 3)
+    worse = [{name: 20 * number for name, number in own.items()} for own in usual[:16]]
+    assert Onset(80, 96) == onset([*usual, *usual, *worse], [60] * 96, 3)
 
 
 def test_more_turns_of_the_same_rate_are_no_onset():

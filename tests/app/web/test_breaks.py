@@ -175,8 +175,11 @@ def test_an_onset_is_told_with_what_was_new_then(site):
         suspect[name] for name in ("field", "value", "share", "before")
     )
     assert sum(told["group"]["counts"]) == told["group"]["turns"] == suspect["breaks"] == 30
-    quiet = site.get("/api/breaks/f1", **{"from": iso(changed_at), "to": iso(START_MS)})
-    assert quiet["onset"] is None
+    since = site.get("/api/breaks/f1", **{"from": iso(changed_at)})["onset"]
+    first = changed_at + 5 * 60_000  # its buckets are shorter
+    assert (iso(first), 1.0) == (since["from"], since["suspects"][0]["share"])
+    later = site.get("/api/breaks/f1", **{"from": iso(changed_at + 3 * HOUR)})
+    assert (15, None) == (later["group"]["turns"], later["onset"])
 
 
 def test_a_calm_ledger_shows_no_onset(site):
