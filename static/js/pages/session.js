@@ -7,6 +7,7 @@ import { all, announce, byId, fill, h, icon, typing } from "../lib/dom.js";
 import { offerReset, wireReset } from "../lib/epoch-reset.js";
 import { apiQuery, changed, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
+import { onKeys } from "../lib/keys.js";
 import { laneTable, turnWords } from "../lib/lane-table.js";
 import { LaneView } from "../lib/lane-view.js";
 import { Turns } from "../lib/lanes.js";
@@ -290,8 +291,9 @@ document.addEventListener("keydown", (event) => {
   } else if (dialog.open && (event.key === "ArrowLeft" || event.key === "ArrowRight") && !typing()) {
     event.preventDefault();
     walk(event.key === "ArrowLeft" ? -1 : 1);
-  } else if (event.key === "r" && !typing()) void fetchAll(shown ?? "");
+  }
 });
+onKeys({ r: () => void fetchAll(shown ?? "") });
 
 // --- live -------------------------------------------------------------------------------------
 
