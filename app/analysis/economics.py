@@ -11,17 +11,20 @@ from app.analysis import compaction, remedies
 from app.analysis.causes import Cause, cause_of
 from app.analysis.compaction import Pair, Reset, Resets
 from app.analysis.remedies import Remedies, needed
-from app.analysis.verdicts import LOSSES
+from app.analysis.verdicts import LOSSES, Verdict
 from app.analysis.warm import warm_of
 from app.analysis.waste import NOBODY, Loss, Sellers, Waste, loss_of, usd
 from app.ledger.conditions import SUCCEEDED
-from app.ledger.filters import UNKNOWN, note, only
+from app.ledger.filters import note, only
 from app.ledger.rows import TurnRow, iso, money
 from engine.model import Kind
 
 Json = dict[str, Any]
 Filters = dict[str, list[str]]
 """Values by dimension, of what there is in the view."""
+_DONE: Filters = {"kind": [Kind.GENERATION.value], "status": list(SUCCEEDED)}
+LOST: Filters = _DONE | {"verdict": [verdict.value for verdict in Verdict if verdict in LOSSES]}
+"""What selects all turns that lost anything."""
 
 
 @dataclass(slots=True)
@@ -50,14 +53,12 @@ class Losses:
     def filters(self, cause: Cause) -> Filters | None:
         """What selects just the turns of a cause within the view, where anything does.
 
-        No column tells what changed in a request; and what ``unknown`` selects of verdicts are also
-        the turns that nobody has judged.
+        No column tells what changed in a request.
         """
         alike = [one for one in self.by_cause if one[:2] == cause[:2]]
-        if len(alike) > 1 or cause.verdict == UNKNOWN:
+        if len(alike) > 1:
             return only(self.turns[cause])
-        done = {"kind": [Kind.GENERATION.value], "status": list(SUCCEEDED)}
-        return done | {"verdict": [cause.verdict], "grade": [cause.grade]}
+        return _DONE | {"verdict": [cause.verdict], "grade": [cause.grade]}
 
     def causes(self) -> list[tuple[Cause, Waste]]:
         """Most missed tokens first."""

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, and_, literal_column, text
 
-from app.ledger.cells import INCREMENTAL
-from app.ledger.conditions import SUCCEEDED
 from app.ledger.models import BROKEN, LOSSES, Words, turns
 from app.ledger.rows import TurnRow
-from engine.model import Kind, Reason
+from engine.model import Kind, Mode, Reason, Status
 
 c = turns.c
+_ENDED = frozenset({Status.COMPLETED.value, Status.INCOMPLETE.value})
+_INCREMENTAL = frozenset(mode.value for mode in Mode if mode.incremental)
 _UNDECIDED = frozenset({None, Reason.CONTINUATION_OFF, Reason.CLIENT_ANCHORED})
 """Reasons with which nothing was decided about continuing."""
 _NAMED = ("reason:", "verdict:")
@@ -34,10 +34,10 @@ group: ColumnElement[str] = literal_column(
 
 def group_of(row: TurnRow) -> str | None:
     """The group of a row; None where it is no break."""
-    if row.kind != Kind.GENERATION or row.status not in SUCCEEDED:
+    if row.kind != Kind.GENERATION or row.status not in _ENDED:
         return None
     if row.eligible:
-        if row.mode is None or row.mode in INCREMENTAL:
+        if row.mode is None or row.mode in _INCREMENTAL:
             return None
         behind = row.fallback_reason or row.changed_fields
         name = f"reason:{row.reason or 'unknown'}" + (f":{behind}" if behind else "")

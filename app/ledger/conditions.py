@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import string
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, case, false, func, or_
 
-from app.ledger.filters import UNKNOWN, Filter
+from app.ledger import break_groups
+from app.ledger.filters import UNKNOWN, Filter, none_of
 from app.ledger.models import turns
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Status, UsageState
@@ -38,7 +40,10 @@ COLUMN_OF = {
     "grade": "cache_grade",
     "turn_id": "turn_id",
 }
-"""Dimensions that are a column; ``session``, ``eligible`` and ``cache`` are worked out below."""
+"""Dimensions that are a column; ``session``, ``eligible``, ``cache`` and ``break`` are worked out
+below."""
+BREAK = "break"
+"""The dimension of groups of breaks."""
 SEARCHED = (
     "turn_id",
     "session",
@@ -98,9 +103,17 @@ def where(view: Filter, within: Sequence[tuple[int, int]] | None = None) -> Colu
     times = [and_(time >= start, time < end) for start, end in spans]
     whole = times[0] if len(times) == 1 else or_(false(), *times)
     terms = dimensions_of(view, _column)
+    if only_breaks(view):
+        terms.append(break_groups.broken)  # by itself, else their index is not used
     if view.q is not None:
         terms.append(_contains(view.q))
     return and_(whole, *terms)
+
+
+def only_breaks(view: Filter) -> bool:
+    """Whether all rows of a filter are breaks."""
+    kept, left_out = view.include.get(BREAK), view.exclude.get(BREAK, ())
+    return UNKNOWN in left_out or (kept is not None and UNKNOWN not in kept)
 
 
 def dimensions_of(view: Filter, column: Column) -> list[ColumnElement[bool]]:
@@ -122,19 +135,23 @@ Column = Callable[[str], ColumnElement[Any]]
 def _column(name: str) -> ColumnElement[Any]:
     if name == "cache":
         return cache_class
+    if name == BREAK:
+        return case((break_groups.broken, break_groups.group))
     return c[COLUMN_OF.get(name, name)]
 
 
 def _equals(of: Column, name: str, value: str) -> ColumnElement[bool]:
     if name == "session":
         return or_(c.session == value, c.session_key == value)
+    if name == BREAK and value != UNKNOWN and of is _column:
+        return break_groups.of(value)  # which may use an index
     column = of(name)
     if name == "eligible":
         return column if value == "true" else ~column
     if name == "cache":
         return column == value
-    if value == UNKNOWN:
-        return or_(column.is_(None), column == UNKNOWN)
+    if value == none_of(name):
+        return or_(column.is_(None), column == value)
     return column == value
 
 
@@ -171,12 +188,15 @@ def _is_one_of(name: str, wanted: frozenset[str]) -> Callable[[TurnRow], bool]:
         return lambda row: ("true" if row.eligible else "false") in wanted
     if name == "cache":
         return lambda row: cache_class_of(row) in wanted
-    column = COLUMN_OF[name]
-    return lambda row: (_or_unknown(getattr(row, column))) in wanted
+    none = none_of(name)
+    if name == BREAK:
+        return lambda row: (break_groups.group_of(row) or none) in wanted
+    value_of = attrgetter(COLUMN_OF[name])
+    return lambda row: _or(value_of(row), none) in wanted
 
 
-def _or_unknown(value: Any) -> Any:
-    return UNKNOWN if value is None else value
+def _or(value: Any, none: str) -> Any:
+    return none if value is None else value
 
 
 _ASCII_LOWER = str.maketrans(string.ascii_uppercase, string.ascii_lowercase)

@@ -41,9 +41,10 @@ DIMENSIONS: tuple[str, ...] = (
     "verdict",
     "grade",
     "turn_id",
+    "break",
 )
 UNKNOWN = "unknown"
-"""The value, in every dimension, of rows that have none."""
+UNJUDGED = "unjudged"
 CACHE_CLASSES = ("hit", "partial", "miss", UNKNOWN)
 CLOSED: Mapping[str, tuple[str, ...]] = {
     "mode": (*Mode, UNKNOWN),
@@ -53,6 +54,7 @@ CLOSED: Mapping[str, tuple[str, ...]] = {
     "cache": CACHE_CLASSES,
 }
 """Dimensions whose values are all known; the others take any word: imports bring their own."""
+_NONE = {"verdict": UNJUDGED, "grade": UNJUDGED}
 PARAMETERS = ("from", "to", "tz", "by", *DIMENSIONS, "q")
 DEFAULT_RANGE = "now-24h"
 VALUE_LIMIT = 512
@@ -128,6 +130,11 @@ class Filter:
 
     def to_query(self) -> str:
         return urlencode(self.to_pairs())
+
+
+def none_of(dimension: str) -> str:
+    """The value of rows that have none: ``unknown``, but where that is what a row may have."""
+    return _NONE.get(dimension, UNKNOWN)
 
 
 def note(turns: list[str], turn_id: str) -> None:

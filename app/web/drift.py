@@ -48,6 +48,7 @@ def _sum(found: list[Drift], kind: str) -> Json:
         "sessions": len(own),
         "changes": sum(one.changes for one in own),
         "missed_tokens": sum(one.missed for one in own),
+        "filters": only([turn for one in own for turn in one.turns]),
     }
 
 

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request
 from app.analysis import compaction, prices
 from app.analysis.compaction import Resets
 from app.analysis.economics import (
+    LOST,
     Losses,
     cause_as_dict,
     remedies_as_dict,
@@ -21,6 +22,7 @@ from app.analysis.waste import NOBODY, Sellers
 from app.ledger import economics as rows
 from app.ledger import verdict_sums
 from app.ledger.database import reading
+from app.ledger.filters import only
 from app.pricing import sellers
 from app.web.answers import JsonAnswer
 from app.web.api import parameters
@@ -51,7 +53,7 @@ def router(web: Web) -> APIRouter:
             web.frame(view)
             | {
                 "price_list": _price_list(),
-                "total": waste_as_dict(found.total),
+                "total": waste_as_dict(found.total) | {"filters": LOST},
                 "causes": [
                     cause_as_dict(*one) | {"filters": found.filters(one[0])}
                     for one in found.causes()
@@ -78,7 +80,12 @@ def router(web: Web) -> APIRouter:
         with reading(web.ledger) as connection:
             passing = rows.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
             found = Resets.of(compaction.resets(passing, sellers_of(web)))
-        return JsonAnswer(web.frame(view) | {"price_list": _price_list()} | resets_as_dict(found))
+        return JsonAnswer(
+            web.frame(view)
+            | {"price_list": _price_list()}
+            | resets_as_dict(found)
+            | {"filters": only([one.turn_id for one in found.listed])}
+        )
 
     return api
 

@@ -191,6 +191,22 @@ def _broken(row: Json) -> bool:
     return undecided and row["cache_verdict"] in LOSSES
 
 
+def group_of(row: Json) -> str | None:
+    """The group of breaks that a row belongs to."""
+    done = row["kind"] == "generation" and row["status"] in ("completed", "incomplete")
+    if not done or not _broken(row):
+        return None
+    if row["fingerprint"] is not None:
+        return str(row["fingerprint"])
+    if not row["eligible"]:
+        return f"verdict:{row['cache_verdict']}"
+    fields = row["changed_fields"]
+    behind = row["fallback_reason"] or (
+        fields if isinstance(fields, str) else ",".join(fields or ())
+    )
+    return ":".join(["reason", row["reason"] or "unknown", *([behind] if behind else [])])
+
+
 def _wire(row: Json) -> str:
     if row["mode"] is None:
         return "unknown"

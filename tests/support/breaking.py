@@ -25,7 +25,12 @@ from tests.support.rows import make_row
 
 _PARTED = {"mode": "ws_full", "reason": "prefix_mismatch", "eligible": True}
 _LOGGED = {"mode": None, "reason": None, "eligible": False}
-_NAMES = {"client": ["codex", "unknown"], "source": ["import:codex"], "model": ["gpt-5.6-sol"]}
+_NAMES = {
+    "client": ["codex", "unknown"],
+    "source": ["import:codex"],
+    "model": ["gpt-5.6-sol"],
+    "break": ["f1", "unknown", "verdict:persistent"],
+}
 _OTHERS = {"verdict": ["persistent"], "fingerprint": ["f1"], "session": ["a"]}
 
 

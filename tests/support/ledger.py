@@ -66,6 +66,11 @@ _closed = {
     "kind": st.sampled_from(list(Kind)).map(str),
     "cache": st.sampled_from(["hit", "partial", "miss", "unknown"]),
     "reason": st.sampled_from([*Reason, "unknown"]).map(str),
+    "verdict": names | st.just("unjudged"),
+    "break": names
+    | st.sampled_from(
+        ["reason:prefix_mismatch", "reason:connection_lost:a", "reason:unknown", "verdict:unknown"]
+    ),
 }
 
 

@@ -15,7 +15,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, and_, case, cast, 
 
 from app.errors import LedgerError
 from app.ledger import break_groups
-from app.ledger.conditions import dimensions_of, time_column, where
+from app.ledger.conditions import BREAK, dimensions_of, time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.rollups import break_sessions, break_tables
@@ -236,7 +236,7 @@ def _check(connection: Connection) -> RollupState:
 def _plan(
     connection: Connection, view: Filter, edges: Sequence[int], levels: Sequence[int] = LEVELS
 ) -> Plan:
-    if not serves(view, SESSIONS):
+    if not serves(view, SESSIONS | {BREAK}):
         return plans.only_rows(view.start, view.end, edges)
     _check(connection)
     return plans.plan(view.start, view.end, edges, levels, _EVER)
@@ -250,9 +250,10 @@ def _keys(
     whole: bool = False,
 ) -> dict[int, Key]:
     """The keys of the sums of a view; ``whole`` where those of groups as a whole will do."""
-    whole = whole and not (view.include or view.exclude)
+    whole = whole and {*view.include, *view.exclude} <= {BREAK}
     query = select(k.id, *(k[name] for name in Key._fields)).where(
-        k.source == ANY if whole else k.source != ANY, *dimensions_of(view, lambda name: k[name])
+        k.source == ANY if whole else k.source != ANY,
+        *dimensions_of(view, lambda name: k.break_group if name == BREAK else k[name]),
     )
     if groups is not None:
         query = query.where(among(connection, k.break_group, groups))

@@ -3,7 +3,6 @@
 
 import { ApiError, send } from "./api.js";
 import { announce, h, icon } from "./dom.js";
-import { GENERATION } from "./drill.js";
 import { changed, href } from "./filters.js";
 import { counted, dollars, orUnknown } from "./format.js";
 import * as shell from "./shell.js";
@@ -47,7 +46,17 @@ export function decidedWords({ state, decided }) {
  * @param {View} view
  */
 export function breakPage(group, view) {
-  return href(`/breaks/${group.split("/").map(encodeURIComponent).join("/")}`, { ...view, turn: null });
+  return href(`/breaks/${inPath(group)}`, { ...view, turn: null });
+}
+
+/** Where the API tells of a group. @param {string} group */
+export function breakApi(group) {
+  return `/api/breaks/${inPath(group)}`;
+}
+
+/** @param {string} group */
+function inPath(group) {
+  return group.split("/").map(encodeURIComponent).join("/");
 }
 
 /**
@@ -57,19 +66,7 @@ export function breakPage(group, view) {
  * @param {{from?: string, to?: string}} [range]
  */
 export function breakRows(group, view, range = {}) {
-  return href("/requests", changed(view, { ...GENERATION, ...ofGroup(group) }, range));
-}
-
-/** @param {any} group @returns {Record<string, string[]>} */
-function ofGroup({ id, by, eligible, reason, changed_fields: fields, fallback_reason: fallback }) {
-  /** @type {Record<string, string[]>} */
-  const decided = eligible ? { eligible: ["true"], mode: ["ws_full", "http_full"] } : { eligible: ["false"], reason: ["unknown", "continuation_off", "client_anchored"] };
-  if (by === "fingerprint") return { ...decided, fingerprint: [id] };
-  const alone = { ...decided, fingerprint: ["unknown"] };
-  if (by === "verdict") return { ...alone, verdict: [id.slice("verdict:".length)] };
-  /** @type {Record<string, string[]>} */
-  const behind = fallback ? { fallback_reason: [fallback] } : fields?.length ? { changed_fields: [fields.join(",")] } : {};
-  return { ...alone, reason: [reason ?? "unknown"], ...behind };
+  return href("/requests", changed(view, { break: [group.id] }, range));
 }
 
 /**
@@ -114,7 +111,7 @@ export function acts(group, done, small = false) {
  */
 async function decide(group, body, done) {
   try {
-    const told = await send("PATCH", `/api/breaks/${group.id.split("/").map(encodeURIComponent).join("/")}`, { ...body, seen: group.decided?.at ?? null });
+    const told = await send("PATCH", breakApi(group.id), { ...body, seen: group.decided?.at ?? null });
     shell.showRefusal(null);
     announce(`Now ${breakWord(told.state)}: ${group.sentence}`);
   } catch (fault) {

@@ -15,13 +15,15 @@ const GRADES = /** @type {Record<string, string>} */ ({ proven: "proven", likely
 /**
  * One sentence of the whole.
  * @param {any} told what /api/causes answered
+ * @param {View} view
  */
-export function costLine({ total, price_list: list }) {
-  if (!total.turns) return "No turn of this view lost tokens that could have been read from the cache.";
+export function costLine({ total, price_list: list }, view) {
+  if (!total.turns) return ["No turn of this view lost tokens that could have been read from the cache."];
   const usd = total.cost_usd === null ? "no list price is known" : `${dollars(total.cost_usd)} at list prices (estimate, ${list})`;
   const without = total.turns_without_price ? `, ${counted(total.turns_without_price, "turn")} without a price` : "";
   const delay = total.delay_ms === null ? "" : `; about ${milliseconds(total.delay_ms)} of waiting (${milliseconds(total.delay_low_ms)} to ${milliseconds(total.delay_high_ms)})`;
-  return `${counted(total.turns, "turn")} lost ${compact(total.missed_tokens)} tokens: ${usd}${without}${delay}.`;
+  const turns = counted(total.turns, "turn");
+  return [h("a", { href: href("/requests", narrowed(view, total.filters)), "aria-label": `${turns} that lost tokens: show the rows` }, turns), ` lost ${compact(total.missed_tokens)} tokens: ${usd}${without}${delay}.`];
 }
 
 /**
@@ -72,5 +74,5 @@ function causes({ causes: list }, rows) {
 function benign({ benign: list, turns_not_judged: unjudged }, rows) {
   return h("div", { class: "benign" }, h("h4", {}, "Benign, in no sum above"),
     h("ul", {}, ...list.map((/** @type {any} */ one) => h("li", {}, `${one.title}: `, h("a", { href: rows(one.filters), "aria-label": `${one.title}, ${counted(one.turns, "turn")}: show the rows` }, integer(one.turns)))),
-      unjudged > 0 && h("li", {}, "Not judged: ", orUnknown(unjudged, integer(unjudged)))));
+      unjudged > 0 && h("li", {}, "Not judged: ", h("a", { href: rows({ kind: GENERATION.kind, verdict: ["unjudged"] }), "aria-label": `Not judged, ${counted(unjudged, "turn")}: show the rows` }, integer(unjudged)))));
 }

@@ -8,6 +8,8 @@ import { compact, counted, dollars, integer, orUnknown, regrouped } from "./form
 import { redraw } from "./keyed.js";
 import { moment } from "./time.js";
 
+/** @typedef {import("./filters.js").View} View */
+
 const MOST = 10; // more is for the API
 
 /** @param {string} key @param {string} turn */
@@ -16,15 +18,27 @@ function sessionPage(key, turn) {
 }
 
 /**
+ * A number, with a link to its rows where filters can say which these are.
+ * @param {string} shown
+ * @param {string} name
+ * @param {Record<string, string[]> | null} filters
+ * @param {View} view
+ */
+function rows(shown, name, filters, view) {
+  return filters ? h("a", { href: href("/requests", changed(view, filters)), "aria-label": `${name}: show the rows` }, shown) : shown;
+}
+
+/**
  * @param {HTMLElement} host
  * @param {any} told what /api/resets answered
+ * @param {View} view
  */
-export function drawResets(host, told) {
+export function drawResets(host, told, view) {
   if (!told.resets) return redraw(host, h("p", { class: "card part muted" }, "No history was condensed in this view."));
   const net = Number(told.saved_usd ?? 0) - Number(told.paid_usd ?? 0);
   redraw(host,
     h("ul", { class: "sums" },
-      h("li", {}, "Condensed: ", h("strong", {}, integer(told.resets)), told.resets_without_price > 0 && ` (${integer(told.resets_without_price)} without a price)`),
+      h("li", {}, "Condensed: ", h("strong", {}, rows(integer(told.resets), counted(told.resets, "condensed history", "condensed histories"), told.filters, view)), told.resets_without_price > 0 && ` (${integer(told.resets_without_price)} without a price)`),
       h("li", {}, "Paid for themselves: ", h("strong", {}, integer(told.reached)), `; not yet ${integer(told.not_reached)}; never will ${integer(told.never)}`),
       told.paid_usd !== null && told.saved_usd !== null && h("li", {}, "Paid ", h("strong", {}, dollars(told.paid_usd)), ", saved ", h("strong", {}, dollars(told.saved_usd)),
         ` at list prices (estimate): ${signed(net)}`)),
@@ -56,20 +70,21 @@ const DIGESTS = new Set(["tenant", "connection", "prompt_cache_key"]);
 /**
  * @param {HTMLElement} host
  * @param {any} told what /api/drift answered
- * @param {import("./filters.js").View} view
+ * @param {View} view
  */
 export function drawDrift(host, told, view) {
   if (!told.findings.length) return redraw(host, h("p", { class: "card part muted" }, "Nothing of it changed inside a session of this view."));
   const kinds = Object.entries(told.kinds).filter(([, sum]) => sum.changes);
   redraw(host,
-    h("ul", { class: "sums" }, ...kinds.map(([kind, sum]) => h("li", {}, h("strong", {}, KINDS[kind] ?? kind), `: ${counted(sum.changes, "change")} in ${told.further ? "at least " : ""}${counted(sum.sessions, "session")}; these turns missed ${compact(sum.missed_tokens)} tokens`))),
+    h("ul", { class: "sums" }, ...kinds.map(([kind, sum]) => h("li", {}, h("strong", {}, KINDS[kind] ?? kind), ": ", rows(counted(sum.changes, "change"), `${counted(sum.changes, "change")} of the ${KINDS[kind] ?? kind}`, sum.filters, view),
+      ` in ${told.further ? "at least " : ""}${counted(sum.sessions, "session")}; these turns missed ${compact(sum.missed_tokens)} tokens`))),
     h("div", { class: "card scroll", tabindex: "0", role: "region", "aria-label": "Table of changes inside sessions" }, h("table", { class: "plain stacks" },
       h("caption", { class: "visually-hidden" }, "Changes inside sessions, most missed tokens first"),
       h("thead", {}, h("tr", {}, ...["Session", "What changed", "From and to", "Missed tokens"].map((title, at) => h("th", { scope: "col", class: at > 2 && "number" }, title)))),
       h("tbody", {}, ...told.findings.slice(0, MOST).map((/** @type {any} */ one) => h("tr", {},
         h("th", { scope: "row" }, h("a", { href: sessionPage(one.session_key, one.example) }, one.session ?? one.session_key)),
         h("td", { class: "wide", "data-label": "What changed" }, regrouped(one.sentence),
-          one.filters && h("a", { class: "second", href: href("/requests", changed(view, one.filters)), "aria-label": `${counted(one.changes, "turn")} with a change: show the rows` }, counted(one.changes, "turn"))),
+          one.filters && h("span", { class: "second" }, rows(counted(one.changes, "turn"), `${counted(one.changes, "turn")} with a change`, one.filters, view))),
         h("td", { class: "wide", "data-label": "From and to" }, short(one.kind, one.before), " → ", short(one.kind, one.now)),
         h("td", { class: "number", "data-label": "Missed tokens" }, integer(one.missed_tokens))))))),
     (told.findings.length > MOST || told.further) && h("p", { class: "muted rest" }, `The ${MOST} findings that missed most.`));

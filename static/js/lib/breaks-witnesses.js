@@ -20,7 +20,7 @@ const LAYERS = /** @type {Record<string, string>} */ ({
 });
 const LOSSES = ["prefix_changed", "identity_change", "idle", "pinned_floor", "one_off_full", "one_off_partial", "persistent", "unknown"];
 const TOKEN_VERDICTS = /** @type {Record<string, string[]>} */ ({
-  read: ["hit", "shortfall"], missed: LOSSES, missed_after_pause: ["idle"], unknown: ["!hit", "!shortfall"],
+  read: ["hit", "shortfall"], missed: LOSSES, missed_after_pause: ["idle"], unknown: ["!hit", "!shortfall", "!unjudged"],
 });
 /** What filters know of the client's word; the provider's is none. */
 const CLIENT_REASONS = /** @type {Record<string, string[]>} */ ({

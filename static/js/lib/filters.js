@@ -38,7 +38,7 @@ export const FACETS = /** @type {const} */ ([
 const TITLES = new Map([
   ...FACETS.map(([name, title]) => /** @type {[string, string]} */ ([name, title])),
   ["q", "Text"], ["tenant", "Tenant"], ["root", "Root session"], ["chain", "Chain"], ["eligible", "Eligible"],
-  ["fingerprint", "Fingerprint"], ["changed_fields", "Changed fields"], ["fallback_reason", "Fallback"], ["cache", "Cache"], ["verdict", "Verdict"], ["by", "Range by"],
+  ["fingerprint", "Fingerprint"], ["changed_fields", "Changed fields"], ["fallback_reason", "Fallback"], ["cache", "Cache"], ["verdict", "Verdict"], ["grade", "Grade"], ["turn_id", "Turn"], ["break", "Break"], ["by", "Range by"],
 ]);
 
 /**
@@ -148,10 +148,16 @@ export function chips(view) {
   for (const [name, values] of view.values) {
     for (const value of values) {
       const excludes = value.startsWith("!");
-      list.push({ name, value, excludes, title: TITLES.get(name) ?? name, shown: excludes ? value.slice(1) : value });
+      const word = excludes ? value.slice(1) : value;
+      list.push({ name, value, excludes, title: TITLES.get(name) ?? name, shown: name === "break" ? breakName(word) : word });
     }
   }
   return list;
+}
+
+/** What is read of the id of a group of breaks. @param {string} id */
+function breakName(id) {
+  return id.replace(/^(reason|verdict):/, "").replace(":", ", ");
 }
 
 /**

@@ -123,10 +123,10 @@ async function fetchCosts(signal) {
       const told = await get(`/api/${path}`, apiQuery(view), signal);
       if (selecting(host)) continue;
       if (path === "causes") {
-        byId("costs-line").textContent = costLine(told);
+        fill(byId("costs-line"), ...costLine(told, view));
         drawCosts(host, told, view);
       }
-      if (path === "resets") drawResets(host, told);
+      if (path === "resets") drawResets(host, told, view);
       if (path === "witnesses") drawWitnesses(host, told, view);
       if (path === "drift") drawDrift(host, told, view);
       host.className = "";

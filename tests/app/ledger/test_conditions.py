@@ -78,6 +78,27 @@ def test_unknown_means_rows_without_a_value(engine: Engine):
     assert names([found[2]]) == selected(engine, everything().narrow("model", "unknown"))
 
 
+def test_a_verdict_may_be_unknown_and_that_is_not_to_have_none(engine: Engine):
+    found = [make_row(cache_verdict=verdict, cache_grade=verdict) for verdict in ("unknown", None)]
+    write_rows(engine, found)
+    for name in ("verdict", "grade"):
+        for row, word in zip(found, ("unknown", "unjudged"), strict=True):
+            assert names([row]) == selected(engine, everything().narrow(name, word))
+
+
+def test_breaks_are_found_by_their_group_and_all_others_are_of_none(engine: Engine):
+    parted = {"mode": "ws_full", "reason": "prefix_mismatch"}
+    found = [make_row(**parted, fingerprint="f1"), make_row(**parted), make_row(fingerprint="f1")]
+    write_rows(engine, found)
+    groups = ("f1", "reason:prefix_mismatch", "unknown")
+    for row, group in zip(found, groups, strict=True):
+        assert names([row]) == selected(engine, everything().narrow("break", group))
+    assert names(found[:2]) == selected(engine, everything().narrow("break", *groups[:2]))
+    window = everything()
+    every = Filter(start=window.start, end=window.end, exclude={"break": ("unknown",)})
+    assert names(found[:2]) == selected(engine, every)
+
+
 def test_excluding_a_value_keeps_rows_without_one(engine: Engine):
     found = [make_row(client=None), make_row(client="codex"), make_row(client="pi")]
     write_rows(engine, found)

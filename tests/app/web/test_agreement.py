@@ -20,6 +20,7 @@ from tests.support.agreement import (
     column,
     csv_rows,
     fill,
+    group_of,
     instant,
     jsonl_rows,
     pages,
@@ -50,8 +51,11 @@ FILTERS = (
     ("kind", "generation"), ("kind", "warmup"), ("source", "import:codex"),
     ("fingerprint", "9f2c41d07a3be815"), ("changed_fields", "input,text"),
     ("fallback_reason", "closed"), ("cache", "hit"), ("cache", "unknown"), ("verdict", "idle"),
-    ("verdict", "hit"), ("grade", "likely"), ("turn_id", "turn-7"),
+    ("verdict", "hit"), ("verdict", "unknown"), ("verdict", "unjudged"), ("grade", "likely"),
+    ("turn_id", "turn-7"), ("break", "9f2c41d07a3be815"), ("break", "unknown"),
+    ("break", "reason:connection_lost:closed"), ("break", "verdict:persistent"),
 )  # fmt: skip
+NOTHING = {"verdict": "unjudged", "grade": "unjudged"}
 COLUMNS = {"root": "root_session", "verdict": "cache_verdict", "grade": "cache_grade"}
 
 
@@ -109,12 +113,14 @@ def has(row, name, value):
         return value in (row["session"], row["session_key"])
     if name == "cache":
         return cache_of(row) == value
+    if name == "break":
+        return (group_of(row) or "unknown") == value
     own = row[COLUMNS.get(name, name)]
     if name == "changed_fields":
         own = ",".join(own or ()) or None
     if name == "eligible":
         own = str(own).lower()
-    return own == value or (value == "unknown" and own is None)
+    return value == own if own is not None else value == NOTHING.get(name, "unknown")
 
 
 def of_summary(told):
@@ -241,10 +247,12 @@ def agrees(site, view, rows):
 
     breaks = site.get("/api/breaks", limit=500, **view)
     groups = breaks["groups"]
-    assert expected["breaks"] == (
-        breaks["turns"],
-        total([each["missed_tokens"] for each in groups]),
+    assert (
+        expected["breaks"]
+        == (breaks["turns"], breaks["missed_tokens"] or 0)
+        == tuple(total([each[name] for each in groups]) for name in ("turns", "missed_tokens"))
     )
+    assert breaks["turns_without_price"] == sum(each["turns_without_price"] for each in groups)
     assert (
         breaks["turns"]
         == sum(each["turns"] for each in groups)
@@ -258,7 +266,18 @@ def agrees(site, view, rows):
     benign = sum(each["turns"] for each in causes["benign"])
     assert expected["kinds"]["generation"] == whole["turns"] + benign + causes["turns_not_judged"]
 
-    links_agree(causes, site.get("/api/drift", limit=500, **view), rows)
+    drift, resets = site.get("/api/drift", limit=500, **view), site.get("/api/resets", **view)
+    links_agree([
+        (whole, whole["turns"]),
+        (resets, resets["resets"]),
+        *((each, each["turns"]) for each in (*causes["causes"], *causes["benign"])),
+        *((each, each["breaks"]) for each in causes["remedies"]),
+        *((each, each["changes"]) for each in (*drift["findings"], *drift["kinds"].values())),
+        *(({"filters": {"break": [each["id"]]}}, each["turns"]) for each in groups),
+    ], rows)  # fmt: skip
+    for group in groups:
+        behind = view | {"break": [group["id"]]}
+        assert group["turns"] == site.get("/api/requests", limit=1, **behind)["count"], group["id"]
 
     witnesses = site.get("/api/witnesses", **view)
     assert (
@@ -271,11 +290,8 @@ def agrees(site, view, rows):
     )
 
 
-def links_agree(causes, drift, rows):
+def links_agree(shown, rows):
     """What a number leads to are as many rows of the view as it says."""
-    shown = [(each, each["turns"]) for each in (*causes["causes"], *causes["benign"])]
-    shown += [(each, each["breaks"]) for each in causes["remedies"]]
-    shown += [(each, each["changes"]) for each in drift["findings"]]
     for each, turns in shown:
         wanted = each["filters"]
         if wanted is not None:

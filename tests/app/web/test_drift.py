@@ -33,7 +33,10 @@ def test_a_key_that_flips_is_one_finding_with_its_cost(site):
         "now": "b",
     }
     assert wanted.items() <= one.items()
-    assert {"sessions": 1, "changes": 1, "missed_tokens": 18_000} == found["kinds"][
-        "prompt_cache_key"
-    ]
+    assert {
+        "sessions": 1,
+        "changes": 1,
+        "missed_tokens": 18_000,
+        "filters": {"turn_id": ["turn-2"]},
+    } == found["kinds"]["prompt_cache_key"]
     assert (False, 0) == (found["further"], found["kinds"]["tenant"]["changes"])
