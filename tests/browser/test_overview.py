@@ -8,9 +8,10 @@ from urllib.parse import parse_qs, unquote, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from tests.support.live_server import serve
 from tests.support.overview import chart, figure, grouped, number, query
 from tests.support.pages import settled
-from tests.support.rows import make_row
+from tests.support.rows import START_MS, make_row
 
 pytestmark = pytest.mark.browser
 
@@ -217,6 +218,43 @@ def test_trends_funnel_and_causes_are_those_of_the_api_and_lead_to_their_rows(op
     page.locator("#funnel [data-lost=prefix_mismatch]").get_by_role("link").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("Requests")
     assert ["prefix_mismatch"] == query(page)["reason"]
+
+
+def test_the_overview_says_in_short_what_grew_and_since_when_what_took_most_of_it(
+    open_page, servers, tmp_path
+):
+    minute, rows = 60_000, []
+    for at in range(240):  # two a minute, in the hour before and in the one of the view
+        new = at >= 180
+        lost = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": "f1"}
+        lost |= {"cached_tokens": 0, "missed_tokens": 900, "cache_verdict": "prefix_changed"}
+        rows.append(
+            make_row(
+                started_at=START_MS - 120 * minute + at * minute // 2,
+                session=f"s{at % 8}",
+                client_version="0.141" if new else "0.140",
+                **(lost if new else {}),
+            )
+        )
+    server = servers.enter_context(serve(tmp_path, rows))
+    page, _ = open_page()
+    page.goto(f"{server.url}/?from=now-1h&tz=UTC")
+    told = page.get_by_role("region", name="In short").get_by_role("listitem")
+    expect(told).to_have_count(3)
+    expect(told.nth(0)).to_have_text(
+        "66.0 k input tokens were read anew, not from the cache: 5.5 × as many as in the period "
+        "before, with 1.0 × the turns, 1.0 × the input of a turn and 5.5 × the share that was not "
+        "cached."
+    )
+    expect(told.nth(0).locator("strong")).to_have_text("5.5 × the share that was not cached")
+    expect(told.nth(1)).to_contain_text(
+        "60 breaks missed 54.0 k tokens that the cache had held, 81.8 % of these"
+    )
+    expect(told.nth(2)).to_contain_text("100 % of that is one cause: Sent in full")
+    expect(told.nth(2)).to_contain_text("It came up 15 Jan 2027, 07:30, in 8 sessions.")
+    expect(told.nth(2)).to_contain_text("have the client version 0.141; before, none had it.")
+    told.nth(2).get_by_role("link").click()
+    expect(page).to_have_url(re.compile("/breaks/f1[?]from=now-1h"))
 
 
 def links(page: Page, within: str) -> list[str]:

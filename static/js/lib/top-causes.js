@@ -12,6 +12,7 @@ import { compact, counted, orUnknown, regrouped } from "./format.js";
 const MOST = "5";
 
 /**
+ * Returns what it was told.
  * @param {View} view
  * @param {AbortSignal} signal
  */
@@ -29,6 +30,7 @@ export async function showCauses(view, signal) {
   const all = byId("causes-all");
   all.hidden = told.count <= told.groups.length;
   if (!all.hidden) fill(all, h("a", { href: href("/breaks", { ...view, turn: null }) }, `All ${told.count} causes`));
+  return told;
 }
 
 /** @param {unknown} fault */

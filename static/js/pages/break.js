@@ -4,7 +4,7 @@
 import { ApiError, get, isAbort, refused } from "../lib/api.js";
 import { barChart, bars, barTable } from "../lib/bars.js";
 import { drawClients, drawExamples, drawOnset, drawSessions, drawWhat } from "../lib/break-parts.js";
-import { breakRows } from "../lib/break-words.js";
+import { breakApi, breakRows } from "../lib/break-words.js";
 import { byId } from "../lib/dom.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer, regrouped } from "../lib/format.js";
@@ -17,7 +17,7 @@ import { walkByKeys } from "../lib/walk.js";
 
 const PAGE = 10;
 const group = document.body.dataset.group ?? "";
-const path = `/api/breaks/${group.split("/").map(encodeURIComponent).join("/")}`;
+const path = breakApi(group);
 const main = byId("main");
 let current = new AbortController();
 /** @type {string | null} */

@@ -11,6 +11,7 @@ import { first } from "../lib/first.js";
 import { regrouped } from "../lib/format.js";
 import { showFunnel } from "../lib/funnel.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
+import { beginInShort, showInShort } from "../lib/in-short.js";
 import { Live, loading } from "../lib/live.js";
 import * as shell from "../lib/shell.js";
 import { dataTable } from "../lib/table.js";
@@ -151,14 +152,14 @@ async function fetchAll() {
     showFigures(summary, view);
     showTrends(summary.previous);
     showFunnel(summary.funnel, view);
+    if (key !== shown) beginInShort(summary);
     shell.showFault(null);
     if (!empty) {
       await painted(); // figures first, alone: eight charts at the same time would hold them up
       signal.throwIfAborted();
       const charts = panels.map((panel) => get(`/api/charts/${panel.slug}`, query, signal));
       for (const chart of charts) chart.catch(() => undefined);
-      // beside them: it reads rows, which takes its time
-      const causes = showCauses(view, signal).catch((fault) => isAbort(fault) || causesFailed(fault));
+      const causes = showCauses(view, signal).then((told) => showInShort(summary, told, view, signal)).catch((fault) => isAbort(fault) || causesFailed(fault));
       await draw(charts, key);
       await causes;
     }
