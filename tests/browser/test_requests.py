@@ -257,7 +257,7 @@ def test_new_rows_wait_while_the_pointer_is_on_a_row(open_page, server):
     expect(page.get_by_role("button", name="1 new row")).to_be_visible()
     assert known == turns(page)
     page.get_by_role("button", name="Pause live updates").press("Enter")
-    page.get_by_label("Refresh by itself").select_option("Every 5 s")
+    page.get_by_label("Refresh by itself").select_option(value="5")
     server.write([make_row(turn_id="turn_newer", started_at=server.now - 400)])
     page.clock.fast_forward(6_000)
     expect(page.get_by_role("button", name="2 new rows")).to_be_visible()

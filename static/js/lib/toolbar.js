@@ -220,7 +220,8 @@ export class Toolbar {
     const exact = this.#resolved ? `${moment(this.#resolved.from)} to ${moment(this.#resolved.to)}` : "";
     const readable = (/** @type {string} */ at) => relativeSeconds(at) !== null || !Number.isNaN(Date.parse(at));
     byId("range-zone").textContent = zone();
-    byId("copy-absolute").hidden = !relative || !this.#resolved;
+    byId("copy-absolute").hidden = !relative;
+    byId("copy-absolute", HTMLButtonElement).disabled = !this.#resolved;
     byId("later", HTMLButtonElement).disabled = this.view.to === filters.DEFAULT_TO;
     if (!readable(this.view.from) || !readable(this.view.to)) return fill(words, "a range that cannot be read");
     fill(words, relative ? rangeWords(this.view.from, this.view.to) : exact || rangeWords(this.view.from, this.view.to));
