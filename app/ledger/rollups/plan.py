@@ -88,9 +88,25 @@ def uses(
     return found
 
 
-def within(starts: Iterable[tuple[int, int]]) -> Plan:
-    """Some stretches, by level and start."""
-    made = Plan([])
+def apart(made: Plan, levels: Sequence[int], state: RollupState) -> tuple[Plan, Plan]:
+    """The stretches that a coarser one may stand for, of which each edge has but some, and the
+    others: of a window without end these are without number."""
+    near, far = Plan(made.edges), Plan(made.edges)
+    coarser = dict(pairwise(levels))
+    for level, spans in made.stretches.items():
+        for first, end in spans:
+            until = state.whole_until(coarser[level]) if level in coarser else first
+            if first < until:
+                _join(near.stretches.setdefault(level, []), first, min(end, until))
+            if until < end:
+                _join(far.stretches.setdefault(level, []), max(first, until), end)
+    return near, far
+
+
+def within(starts: Iterable[tuple[int, int]], beside: Plan | None = None) -> Plan:
+    """Some stretches, by level and start, and those of another plan."""
+    spans = beside.stretches if beside else {}
+    made = Plan([], stretches={level: list(some) for level, some in spans.items()})
     for level, start in sorted(starts):
         _join(made.stretches.setdefault(level, []), start, start + level)
     return made

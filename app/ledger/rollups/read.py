@@ -72,6 +72,8 @@ SESSIONS = frozenset({"model", "upstream", "tenant", "client", "source"})
 
 FEW = 4
 """Up to so many spans are asked for each by itself, more as a list of starts."""
+MANY = 1_000
+"""A span of more stretches is always asked for by itself: one without end is no list."""
 
 
 def serves(view: Filter, known: frozenset[str]) -> bool:
@@ -233,19 +235,20 @@ def _ttft(
             samples[_bucket(made.edges, instant), *of].append(sample)
     stored: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
     less: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
-    uses = plans.uses(
-        made, lambda start: _bucket(made.edges, start), LEVELS, states.read(connection)
-    )
+    state = states.read(connection)
+    near, far = plans.apart(made, LEVELS, state)
+    uses = plans.uses(near, lambda start: _bucket(made.edges, start), LEVELS, state)
+    read = plans.within(uses, far)
     t = tables.times.c
     detail = 1 if "cache" in by else _detail(view, frozenset({"mode", "kind"}))
-    for within in in_stretches(connection, tables.times, plans.within(uses), t.detail == detail):
+    for within in in_stretches(connection, tables.times, read, t.detail == detail):
         found = (
             select(t.level, t.start, t.ttft, *(_k[name] for name in by))
             .join_from(tables.times, tables.keys, t.key == _k.id)
             .where(within, *dimensions_of(view, key_column))
         )
         for level, start, times, *of in connection.execute(found).all():
-            for bucket, sign in uses[level, start]:
+            for bucket, sign in uses.get((level, start)) or [(_bucket(made.edges, start), 1)]:
                 (stored if sign > 0 else less)[bucket, *of].append(times)
     result: dict[tuple[Any, ...], Distribution] = {}
     for place in {*samples, *stored}:
@@ -275,11 +278,13 @@ def in_stretches(
     shared = () if few else further
     together = []
     for length, spans in made.stretches.items():
-        if len(spans) <= FEW:
-            for first, end in spans:
+        starts: list[int] = []
+        for first, end in spans:
+            if len(spans) <= FEW or end - first > MANY * length:
                 together.append(and_(*shared, level == length, start >= first, start < end))
-        else:
-            starts = [at for first, end in spans for at in range(first, end, length)]
+            else:
+                starts += range(first, end, length)
+        if starts:
             yield and_(*further, level == length, among(connection, start, starts))
     if together:
         yield and_(*further, or_(*together)) if few else or_(*together)

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.ledger.rollups.contribution import BLOCK, DAY, FIVE, HOUR, LEVELS
-from app.ledger.rollups.plan import only_rows, plan, uses, within
+from app.ledger.rollups.plan import apart, only_rows, plan, uses, within
 from app.ledger.rollups.state import RollupState
 
 WHOLE = RollupState(coarse_until=10 * DAY)
@@ -92,7 +92,11 @@ def test_stretches_less_others_make_up_each_bucket_once(hours, data):
         return bisect_right(edges, start) - 1
 
     counted: Counter[tuple[int, int]] = Counter()
-    found = uses(made, bucket, LEVELS, state)
+    near, far = apart(made, LEVELS, state)
+    found = uses(near, bucket, LEVELS, state)
+    for spans in far.stretches.values():
+        for span in spans:
+            counted.update((bucket(part), part) for part in range(*span, LEVELS[0]))
     for (level, start), some in found.items():
         assert level == LEVELS[0] or start + level <= state.whole_until(level)
         for place, sign in some:
@@ -115,3 +119,14 @@ def test_most_of_a_coarse_stretch_comes_as_that_without_the_rest():
     assert {(block, 0): [(0, 1)], (HOUR, 5 * HOUR): [(0, -1)]} == uses(
         made, lambda _start: 0, LEVELS, state
     )
+
+
+def test_of_a_window_without_end_only_what_its_edges_cut_is_told_one_by_one():
+    state, end = RollupState(coarse_until=10 * DAY), 10**9 * DAY
+    near, far = apart(plan(FIVE, end, [], LEVELS, state), LEVELS, state)
+    found = uses(near, lambda _start: 0, LEVELS, state)
+    assert {(DAY, 0): [(0, 1)], (FIVE, 0): [(0, -1)]} == found
+    assert {DAY: [(DAY, 10 * DAY)], FIVE: [(10 * DAY, end)]} == far.stretches
+    assert {DAY: [(DAY, 10 * DAY), (0, DAY)], FIVE: [(10 * DAY, end), (0, FIVE)]} == within(
+        found, far
+    ).stretches
