@@ -78,6 +78,8 @@ def test_a_page_is_whole_quiet_accessible_and_no_wider_than_the_screen(
         expect(page.get_by_text("Live", exact=True)).to_be_visible()
     assert fits(page, 360)
     found = violations(page, axe)
+    page.set_viewport_size({"width": 800, "height": 900})
+    assert fits(page, 800)
     page.set_viewport_size({"width": 1600, "height": 900})
     assert [] == found + violations_in_the_dark(page)
     assert fits(page, 1600)
