@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from starlette.middleware import Middleware
 
 from app.ledger.rows import COLUMNS, TIME_COLUMNS
 from app.web import export, faults
@@ -254,7 +255,7 @@ def files(site):
         return parts
 
     def make(**bounds):
-        app = FastAPI()
+        app = FastAPI(middleware=[Middleware(faults.Faults)])
         faults.install(app)
         app.include_router(router(site.web, Bounds(**bounds)))
         return app
