@@ -18,7 +18,7 @@ CELL = 18
 
 
 def test_from_a_bar_over_its_rows_and_their_session_to_a_difference_and_back(open_page, seeded):
-    page, _ = open_page()
+    page, _ = open_page(height=1400)  # the bar is in sight
     page.goto(f"{seeded.url}/?model={MODEL}")
     settled(page)
     mismatches = seeded.get("/api/requests", model=MODEL, reason="prefix_mismatch")["rows"]
