@@ -105,9 +105,9 @@ def test_unknown_tokens_are_dashes_never_zero(open_page, empty_server):
 
 def test_both_exports_hold_exactly_the_rows_of_the_screen(open_page, seeded):
     page, _ = open_page()
-    page.goto(f"{seeded.url}/requests?model=gpt-5.6-mini&mode=!ws_full")
+    page.goto(f"{seeded.url}/requests?client=opencode&mode=!ws_full")
     settled(page)
-    count = seeded.get("/api/requests", model="gpt-5.6-mini", mode="!ws_full")["count"]
+    count = seeded.get("/api/requests", client="opencode", mode="!ws_full")["count"]
     named = re.compile("^Export .* rows, filters applied \\(CSV\\)$")
     expect(page.get_by_role("link", name=named)).to_be_visible()
     assert count == promised(page)

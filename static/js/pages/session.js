@@ -141,7 +141,7 @@ function showNothing(session, count) {
 
 function showLanes() {
   lanes.show(turns);
-  byId("earlier").hidden = !turns.cursor || turns.list.length < most;
+  byId("lane-earlier").hidden = !turns.cursor || turns.list.length < most;
   byId("lane-count").textContent = turns.cursor ? `the last ${integer(turns.list.length)} of this range` : counted(turns.list.length, "turn");
   if (table.open) laneTable(byId("lane-rows"), turns.list, turnLink);
   describe();
@@ -266,8 +266,8 @@ dialog.addEventListener("click", (event) => event.target === dialog && dialog.ma
 
 function showZoom() {
   const { least, most } = lanes.ends();
-  byId("zoom-out", HTMLButtonElement).disabled = least;
-  byId("zoom-in", HTMLButtonElement).disabled = most;
+  byId("lane-out", HTMLButtonElement).disabled = least;
+  byId("lane-in", HTMLButtonElement).disabled = most;
 }
 
 for (const input of /** @type {HTMLInputElement[]} */ (all("input[name=axis]"))) {
@@ -276,7 +276,7 @@ for (const input of /** @type {HTMLInputElement[]} */ (all("input[name=axis]")))
     showZoom();
   });
 }
-for (const [id, step] of /** @type {[string, 1 | -1][]} */ ([["zoom-out", -1], ["zoom-in", 1]])) {
+for (const [id, step] of /** @type {[string, 1 | -1][]} */ ([["lane-out", -1], ["lane-in", 1]])) {
   byId(id).addEventListener("click", () => {
     lanes.zoom(step);
     showZoom();
@@ -310,7 +310,7 @@ const sign = (/** @type {string} */ kind, /** @type {string} */ mark, /** @type 
 legend(byId("legend"),
   sign("chain", "│", "a chain begins"), sign("connection", "▂", "another connection"), sign("ended", "⇄", "why the former one could not be used"), sign("gap", "⁚", "pause after which the cache may be gone"), sign("gap", "⁞", "after which it is gone"),
   sign("reset", "↺", "epoch reset"), sign("alert", "▼", "alert fired"), sign("alert-end", "▼", "alert ended"));
-byId("earlier").addEventListener("click", () => {
+byId("lane-earlier").addEventListener("click", () => {
   most += MOST;
   void fetchEarlier(current.signal);
 });
