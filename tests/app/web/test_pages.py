@@ -1,3 +1,5 @@
+import re
+
 import pytest
 
 from app.paths import STATIC
@@ -24,13 +26,15 @@ def locked(tmp_path):
         "/import", "/connect", "/settings",
     ],
 )  # fmt: skip
-def test_pages_are_html_that_loads_only_versioned_files_of_its_own(site, path):
+def test_pages_are_html_with_ids_of_one_thing_each_and_versioned_files_of_its_own(site, path):
     answer = site.client.get(path)
     assert answer.status_code == 200
     assert answer.headers["content-type"] == "text/html; charset=utf-8"
     assert f'src="{site.web.assets.url}/js/' in answer.text
     assert "<script>" not in answer.text
     assert "://" not in answer.text.replace("http://www.w3.org", "")
+    ids = re.findall(r'\sid="([^"]+)"', answer.text)
+    assert sorted(set(ids)) == sorted(ids)
     assert site.client.head(path).status_code == 200
 
 
