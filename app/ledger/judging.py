@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from sqlalchemy import Connection, Engine, func, select, text
+from sqlalchemy import Connection, Engine, and_, func, select, text
 from sqlalchemy.exc import OperationalError
 
 from app.ledger import store
@@ -28,6 +28,7 @@ from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
 from app.ledger.rows import COLUMNS, TurnRow
 from app.ledger.store import JUDGED_BY, LATE_MS, NO_VERDICT, Verdict
+from engine.model import Kind
 
 AT_ONCE = 500
 """Rows of one transaction."""
@@ -75,6 +76,8 @@ class _Known:
     fold: Fold
     seen: int = 0
     """Its rows so far."""
+    others: int = 0
+    """Of these, those that are no generation."""
     newest: int = 0
     """The greatest of their ids: rows that came in the place of others have greater ones."""
     last: tuple[Any, ...] | None = None
@@ -88,6 +91,7 @@ class _Work:
     """Rows to be pushed, in their order."""
     guard: int | None
     """The last generation turn of them."""
+    others: int
     last: tuple[Any, ...] | None = None
 
 
@@ -171,6 +175,7 @@ class Judging:
                 if work is None:
                     # Taken out: what a transaction that fails leaves of it is of no use.
                     work = self._work(connection, session, self._known.pop(session, None))
+                    _lock(connection, session, work)
                     if len(work.ids) > AT_ONCE and work.guard is not None:
                         _wait_on(connection, work.guard)
                 elif not kept:
@@ -180,6 +185,7 @@ class Judging:
             at += len(some)
             if at == len(work.ids):
                 work.known.seen += at
+                work.known.others += work.others
                 work.known.newest = max(work.known.newest, max(work.ids, default=0))
                 work.known.last = work.last or work.known.last
                 self._remember(session, work.known)
@@ -188,9 +194,6 @@ class Judging:
     @contextmanager
     def _transaction(self) -> Iterator[Connection]:
         engine = self.engine.execution_options(**WRITES)
-        if engine.dialect.name == "postgresql":
-            # What others change meanwhile is not overwritten: the transaction fails instead.
-            engine = engine.execution_options(isolation_level="REPEATABLE READ")
         try:
             with engine.begin() as connection:
                 yield connection
@@ -246,13 +249,15 @@ def _more(connection: Connection, session: str, known: _Known) -> list[Any] | No
 
 
 def _listed(known: _Known, rows: Iterable[Any]) -> _Work:
-    ids, guard, last = array("q"), None, None
+    ids, guard, others, last = array("q"), None, 0, None
     for row in rows:
         ids.append(row[0])
-        if row[1] == "generation":
+        if row[1] == Kind.GENERATION:
             guard = row[0]
+        else:
+            others += 1
         last = row
-    return _Work(known, ids, guard, None if last is None else tuple(last[2:]))
+    return _Work(known, ids, guard, others, None if last is None else tuple(last[2:]))
 
 
 def _is_cut(connection: Connection, session: str) -> bool:
@@ -266,6 +271,25 @@ def _is_cut(connection: Connection, session: str) -> bool:
     return first is not None and first < since
 
 
+def _lock(connection: Connection, session: str, work: _Work) -> None:
+    """Let nobody change the rows that are judged first, once it is sure that they are the ones that
+    were listed, in that order, and that nothing came that has rows after it judged anew.
+
+    To see nothing of what others write meanwhile would not do: whoever changes sums that gateways
+    change too would fail time and again.
+    """
+    if connection.dialect.name != "postgresql":
+        return
+    first = list(work.ids[:AT_ONCE])
+    query = select(c.id, *ORDER).where(c.session_key == session, c.id.in_(first))
+    locked = connection.execute(query.order_by(c.id).with_for_update()).all()
+    ordered = sorted(locked, key=lambda row: tuple(row[1:]))
+    others = and_(c.session_key == session, c.kind != Kind.GENERATION)
+    there = connection.execute(select(func.count()).where(others)).scalar_one()
+    if [row[0] for row in ordered] != first or there != work.known.others + work.others:
+        raise _Changed
+
+
 def _wait_on(connection: Connection, guard: int) -> None:
     """Let the last turn of a long piece of work wait until all of it is done."""
     where = select(c.turn_id).where(c.id == guard)
@@ -275,7 +299,7 @@ def _wait_on(connection: Connection, guard: int) -> None:
 
 def _push(connection: Connection, fold: Fold, ids: Sequence[int]) -> None:
     query = select(c.id, *(c[name] for name in _NEEDED)).where(c.id.in_(list(ids)))
-    by_id = {row[0]: row[1:] for row in connection.execute(query)}
+    by_id = {row[0]: row[1:] for row in connection.execute(query.order_by(c.id).with_for_update())}
     if len(by_id) < len(ids):
         raise _Changed
     had: dict[str, Verdict] = {}
@@ -285,10 +309,9 @@ def _push(connection: Connection, fold: Fold, ids: Sequence[int]) -> None:
         had[row.turn_id] = Verdict(row.cache_verdict, row.cache_grade, row.missed_tokens)
         wanted |= fold.push(row)
     mine = {turn_id: new for turn_id, new in wanted.items() if had.get(turn_id, new) != new}
-    store.put_verdicts(connection, mine)
     # One that was reset since it was read is not to be taken for judged.
     earlier = {turn_id: new for turn_id, new in wanted.items() if turn_id not in had}
-    store.put_verdicts(connection, earlier, again=True)
+    store.put_verdicts(connection, mine, revised=earlier)
 
 
 def _owner(connection: Connection, *, lock: bool = False) -> tuple[str, int] | None:

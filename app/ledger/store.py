@@ -1,7 +1,8 @@
 """The one module that writes to ``turns``. Each change takes the rollups along in its transaction,
 and lets turns wait for a new verdict whose old one it has taken the ground from.
 
-All functions are called within a transaction that writes (``database.WRITES``).
+All functions are called within a transaction that writes (``database.WRITES``). Locks are taken in
+one order: rows, the state of the rollups, their sums, and the sums of breaks last and at once.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from types import MappingProxyType
 from typing import NamedTuple, cast
 
 from sqlalchemy import (
@@ -30,8 +32,9 @@ from app.ledger.break_groups import broken
 from app.ledger.inserting import insert_new
 from app.ledger.models import UNPRICED, merged_records, turns
 from app.ledger.rollups import apply, break_sums, lives, session_ends
+from app.ledger.rollups import state as states
 from app.ledger.rollups.among import among, parts, text
-from app.ledger.rollups.broken import NEEDED
+from app.ledger.rollups.broken import NEEDED, Broken
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rollups.rebuild import COUNTED
 from app.ledger.rows import COLUMNS, TurnRow
@@ -93,8 +96,10 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
         made = Contributions()
         made.add(new)
         _count(connection, made, new)
-        break_sums.change(connection, new)
-        _unsettle_after(connection, new)
+        breaks = Broken()
+        breaks.add(new)
+        _unsettle_after(connection, new, breaks)
+        break_sums.put(connection, breaks)
     return new
 
 
@@ -137,10 +142,13 @@ def exchange(
         made.add([*old, *deleted], -1)
         made.add([*after, *inserted])
         _count(connection, made, touched, taken=True)
-        break_sums.change(connection, [*after, *inserted], old=[*old, *deleted])
+        breaks = Broken()
+        breaks.add([*old, *deleted], -1)
+        breaks.add([*after, *inserted])
         shaken = _shaken(zip(old, after, strict=True))
-        _unsettle(connection, shaken | {row.session_key for row in deleted})
-        _unsettle_after(connection, inserted)
+        _unsettle(connection, shaken | {row.session_key for row in deleted}, breaks)
+        _unsettle_after(connection, inserted, breaks)
+        break_sums.put(connection, breaks)
     return len(after)
 
 
@@ -157,8 +165,10 @@ def delete_rows(
         made = Contributions()
         made.add(old, -1)
         _count(connection, made, old, taken=True)
-        break_sums.change(connection, old=old)
-        _unsettle(connection, {row.session_key for row in old})
+        breaks = Broken()
+        breaks.add(old, -1)
+        _unsettle(connection, {row.session_key for row in old}, breaks)
+        break_sums.put(connection, breaks)
         deleted += len(old)
         if progress is not None:
             progress(deleted)
@@ -166,25 +176,46 @@ def delete_rows(
 
 
 def put_verdicts(
-    connection: Connection, verdicts: Mapping[str, Verdict], *, again: bool = False
+    connection: Connection,
+    verdicts: Mapping[str, Verdict],
+    *,
+    revised: Mapping[str, Verdict] = MappingProxyType({}),
 ) -> None:
-    """Write verdicts on the cache, by ``turn_id``; ``again`` only where there is one."""
-    if not verdicts:
+    """Write verdicts on the cache, by ``turn_id``; ``revised`` ones only where there is one."""
+    breaks = Broken()
+    _put_verdicts(connection, verdicts, breaks, revised)
+    if breaks.sums:
+        # Who counts all breaks anew, or forgets keys that no sum has, is not to be overtaken.
+        states.hold(connection, change=False)
+        break_sums.put(connection, breaks)
+
+
+def _put_verdicts(
+    connection: Connection,
+    verdicts: Mapping[str, Verdict],
+    breaks: Broken,
+    revised: Mapping[str, Verdict] = MappingProxyType({}),
+) -> None:
+    """Without the sums: what they change by is added to ``breaks``."""
+    wanted = {**revised, **verdicts}
+    if not wanted:
         return
-    query = select(c.id, c.turn_id).where(c.turn_id.in_(list(verdicts))).order_by(c.id)
-    if again:
-        query = query.where(c.cache_verdict.is_not(None))
+    which = c.turn_id.in_(list(verdicts))
+    if revised:
+        judged = and_(c.turn_id.in_(list(revised)), c.cache_verdict.is_not(None))
+        which = or_(which, judged)
     # In the order of their ids, as everybody locks rows.
+    query = select(c.id, c.turn_id).where(which).order_by(c.id)
     found = connection.execute(query.with_for_update()).all()
     if found:
         ids = [row.id for row in found]
-        before = _broken(connection, ids)
+        breaks.add(_broken(connection, ids), -1)
         names = "cache_verdict = ?, cache_grade = ?, missed_tokens = ?"
         connection.exec_driver_sql(
             text(connection, f"UPDATE turns SET {names} WHERE id = ?"),  # noqa: S608
-            [(*verdicts[row.turn_id], row.id) for row in found],
+            [(*wanted[row.turn_id], row.id) for row in found],
         )
-        break_sums.change(connection, _broken(connection, ids), old=before)
+        breaks.add(_broken(connection, ids))
 
 
 def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int:
@@ -236,13 +267,18 @@ def prune_rows(connection: Connection, before: int, *, limit: int) -> int:
     the sums of breaks."""
     old = select(c.id).where(c.started_at < before).order_by(c.started_at).limit(limit)
     ids = connection.execute(old).scalars().all()
-    lost = _broken(connection, ids)
+    # Locked before it is asked which are breaks: a verdict may make one of a row meanwhile.
+    locked = select(c.id).where(among(connection, c.id, ids)).order_by(c.id).with_for_update()
+    ids = connection.execute(locked).scalars().all()
+    breaks = Broken()
+    breaks.add(_broken(connection, ids), -1)
     deleted = delete(turns).where(c.id.in_(ids)).returning(c.turn_id)
     gone = connection.execute(deleted).scalars().all()
     if gone:
-        break_sums.change(connection, old=lost)
         merged = delete(merged_records).where(merged_records.c.turn_id.in_(gone))
         connection.execute(merged)
+        states.hold(connection, change=False)
+        break_sums.put(connection, breaks)
     return len(gone)
 
 
@@ -292,7 +328,7 @@ def _shaken(changes: Iterable[tuple[TurnRow, TurnRow]]) -> set[str]:
     return sessions
 
 
-def _unsettle(connection: Connection, sessions: set[str]) -> None:
+def _unsettle(connection: Connection, sessions: set[str], breaks: Broken) -> None:
     """Have what is left of sessions judged anew: one turn that waits is enough for that."""
     if not sessions:
         return
@@ -302,10 +338,10 @@ def _unsettle(connection: Connection, sessions: set[str]) -> None:
         .group_by(c.session_key)
     )
     left = connection.execute(select(c.turn_id).where(c.id.in_(one))).scalars()
-    put_verdicts(connection, dict.fromkeys(left, NO_VERDICT))
+    _put_verdicts(connection, dict.fromkeys(left, NO_VERDICT), breaks)
 
 
-def _unsettle_after(connection: Connection, new: Sequence[TurnRow]) -> None:
+def _unsettle_after(connection: Connection, new: Sequence[TurnRow], breaks: Broken) -> None:
     """Have turns judged anew that ended after one that has no verdict itself and came late.
 
     Verdicts that came along with it, in a file of ours, were given in its presence.
@@ -333,7 +369,7 @@ def _unsettle_after(connection: Connection, new: Sequence[TurnRow]) -> None:
                 c.cache_verdict.is_not(None),
             )
             found += connection.execute(later.limit(1)).scalars()
-    put_verdicts(connection, dict.fromkeys(found, NO_VERDICT))
+    _put_verdicts(connection, dict.fromkeys(found, NO_VERDICT), breaks)
 
 
 def _earliest(rows: Iterable[TurnRow]) -> list[TurnRow]:

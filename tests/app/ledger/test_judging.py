@@ -12,13 +12,14 @@ from app.judging import judging
 from app.ledger import judging as module
 from app.ledger import retention, store
 from app.ledger.database import WRITES
-from app.ledger.judging import NotOurs
+from app.ledger.judging import Judging, NotOurs
 from app.ledger.models import turns
 from app.ledger.rollups.contribution import DAY
 from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
 from tests.support.clock import START, ManualClock
 from tests.support.judging import session_rows
+from tests.support.rollups import Model
 from tests.support.rows import START_MS, make_row
 
 c = turns.c
@@ -287,26 +288,69 @@ def test_a_session_whose_beginning_was_deleted_keeps_what_it_was_told(engine: En
     assert {turn_id: before[turn_id] for turn_id in kept} == {t: now[t] for t in kept}
 
 
-@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
-def test_a_row_that_changes_while_it_is_judged_is_judged_as_it_is_then(engine: Engine):
-    rows = long_session(3)
-    changed = turn(1, 60_000, 19_968, model="gpt-5.1")
-    write_rows(engine, rows)
-    judge = a_judge(engine)
-    new_fold = judge.new_fold
-    made = []
+def overtaken(judge: Judging, act: Callable[[], object]) -> list[bool]:
+    """Act once, when rows are listed and are not judged yet; returns how often they were listed."""
+    new_fold, made = judge.new_fold, []
 
     def fold_that_is_overtaken(cut: bool):
         made.append(cut)
-        if len(made) == 1:  # the transaction has begun, and has not read the rows yet
-            with engine.execution_options(**WRITES).begin() as connection:
-                store.update_rows(connection, [changed])
+        if len(made) == 1:
+            act()
         return new_fold(cut)
 
     judge.new_fold = fold_that_is_overtaken
+    return made
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+@pytest.mark.parametrize(
+    "change", [{}, {"ended_at": START_MS + 60_000}, {"session": "other"}, {"kind": "compaction"}]
+)
+def test_a_row_that_changes_while_it_is_judged_is_judged_as_it_is_then(engine: Engine, change):
+    rows = long_session(3)
+    changed = turn(1, 60_000, 19_968, model="gpt-5.1", **change)
+    write_rows(engine, rows)
+    judge = a_judge(engine)
+
+    def update_row() -> None:
+        with engine.execution_options(**WRITES).begin() as connection:
+            store.update_rows(connection, [changed])
+
+    overtaken(judge, update_row)
     judge.run()
-    assert 2 == len(made), "it was begun again"
-    assert at_once([rows[0], changed, rows[2]]) == told(engine)
+    left = [rows[0], changed, rows[2]]
+    mine = [row for row in left if row.session_key == rows[0].session_key]
+    assert at_once(mine, [row for row in left if row not in mine]) == told(engine)
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_what_came_while_rows_were_listed_is_judged_with_them(engine: Engine):
+    rows = long_session(3)
+    reset = replace(turn(9, 0, 0, kind="compaction"), started_at=START_MS + 2_000,
+                    ended_at=START_MS + 2_500)  # fmt: skip
+    write_rows(engine, rows[:2])
+    a_judge(engine).run()
+    write_rows(engine, rows[2:])
+    judge = a_judge(engine, "two")
+    overtaken(judge, lambda: write_rows(engine, [reset]))
+    judge.run(take_over=True)
+    assert at_once([*rows, reset]) == told(engine)
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_gateways_that_count_breaks_of_the_same_group_do_not_hold_up_judging(engine: Engine):
+    rows = [turn(n, 20_000 + n, 0, fingerprint="f1") for n in range(3)]
+    other = turn(1, 20_000, 0, turn_id="o", session="t", fingerprint="f1")
+    write_rows(engine, rows)
+    judge = a_judge(engine)
+    listed = overtaken(judge, lambda: write_rows(engine, [other]))
+    judge.run()
+    assert 2 == len(listed), "each session once"
+    assert at_once(rows, [other]) == told(engine)
+    with Model(engine) as model:
+        counted = model.stored()
+        model.rebuild([])
+        assert model.stored() == counted
 
 
 def test_many_sessions_are_judged_each_by_itself(engine: Engine, monkeypatch):

@@ -111,7 +111,7 @@ def test_a_verdict_goes_into_its_row_and_into_nothing_else(writing: Engine):
     _insert(writing, rows)
     with writing.begin() as connection:
         store.put_verdicts(connection, {"b": store.Verdict("idle", "likely", 7), "gone": _HIT})
-        store.put_verdicts(connection, {"a": _HIT, "b": _HIT}, again=True)
+        store.put_verdicts(connection, {}, revised={"a": _HIT, "b": _HIT})
     told = dict(zip(("cache_verdict", "cache_grade", "missed_tokens"), _HIT, strict=True))
     assert [rows[0], replace(rows[1], **told)] == stored(writing)
 
