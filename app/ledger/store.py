@@ -200,7 +200,7 @@ def _put_verdicts(
     wanted = {**revised, **verdicts}
     if not wanted:
         return
-    which = c.turn_id.in_(list(verdicts))
+    which: ColumnElement[bool] = c.turn_id.in_(list(verdicts))
     if revised:
         judged = and_(c.turn_id.in_(list(revised)), c.cache_verdict.is_not(None))
         which = or_(which, judged)
