@@ -93,12 +93,12 @@ def insert_rows(connection: Connection, rows: Sequence[TurnRow]) -> list[TurnRow
     """Insert rows; one whose ``turn_id`` is there already is left alone. Returns the new ones."""
     new = insert_new(connection, rows)
     if new:
-        made = Contributions()
-        made.add(new)
-        _count(connection, made, new)
         breaks = Broken()
         breaks.add(new)
         _unsettle_after(connection, new, breaks)
+        made = Contributions()
+        made.add(new)
+        _count(connection, made, new)
         break_sums.put(connection, breaks)
     return new
 
@@ -138,16 +138,16 @@ def exchange(
     inserted = insert_new(connection, new) if new else []
     touched = [*after, *deleted, *inserted]
     if touched:
-        made = Contributions()
-        made.add([*old, *deleted], -1)
-        made.add([*after, *inserted])
-        _count(connection, made, touched, taken=True)
         breaks = Broken()
         breaks.add([*old, *deleted], -1)
         breaks.add([*after, *inserted])
         shaken = _shaken(zip(old, after, strict=True))
         _unsettle(connection, shaken | {row.session_key for row in deleted}, breaks)
         _unsettle_after(connection, inserted, breaks)
+        made = Contributions()
+        made.add([*old, *deleted], -1)
+        made.add([*after, *inserted])
+        _count(connection, made, touched, taken=True)
         break_sums.put(connection, breaks)
     return len(after)
 
@@ -162,12 +162,12 @@ def delete_rows(
     deleted = 0
     while old := _locked(connection, condition, limit=AT_ONCE):
         connection.execute(delete(turns).where(c.turn_id.in_([row.turn_id for row in old])))
-        made = Contributions()
-        made.add(old, -1)
-        _count(connection, made, old, taken=True)
         breaks = Broken()
         breaks.add(old, -1)
         _unsettle(connection, {row.session_key for row in old}, breaks)
+        made = Contributions()
+        made.add(old, -1)
+        _count(connection, made, old, taken=True)
         break_sums.put(connection, breaks)
         deleted += len(old)
         if progress is not None:
