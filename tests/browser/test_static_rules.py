@@ -10,6 +10,7 @@ from app.ledger.rows import COLUMNS
 from app.paths import STATIC, TEMPLATES
 
 MODULES = sorted((STATIC / "js").rglob("*.js"))
+LIB = STATIC / "js" / "lib"
 SHEETS = sorted((STATIC / "css").glob("*.css"))
 PAGES = sorted(TEMPLATES.glob("*.html"))
 COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\b(?:rgb|hsl|oklch|oklab)a?\([^)v]*\d")
@@ -21,7 +22,7 @@ def read(path):
 
 
 def name(path):
-    return path.name
+    return path.relative_to(STATIC if STATIC in path.parents else TEMPLATES).as_posix()
 
 
 def users_of(pattern: str) -> set[str]:
@@ -164,11 +165,12 @@ def test_a_page_announces_every_module_that_it_loads(page):
     while queue:
         for target in re.findall(r"from \"([^\"]+)\"", read(found := queue.pop())):
             path = (found.parent / target).resolve()
-            if path.stem not in loaded:
-                loaded.add(path.stem)
+            module = str(path.relative_to(LIB).with_suffix(""))
+            if module not in loaded:
+                loaded.add(module)
                 queue.append(path)
     announced = re.search(r"parts\.modules\(\(([^)]*)\)\)", read(TEMPLATES / f"{page}.html"))
-    assert sorted(loaded) == sorted(re.findall(r"\"([\w-]+)\"", announced.group(1)))
+    assert sorted(loaded) == sorted(re.findall(r"\"([\w/-]+)\"", announced.group(1)))
 
 
 def test_every_icon_that_is_used_is_drawn():
@@ -184,6 +186,8 @@ def test_every_icon_that_is_used_is_drawn():
 
 def test_every_column_of_the_ledger_has_plain_words():
     """They name it in the list of columns to choose from."""
-    words = dict(re.findall(r"\b(\w+): \"([^\"]+)\"", read(STATIC / "js/lib/column-words.js")))
+    words = dict(
+        re.findall(r"\b(\w+): \"([^\"]+)\"", read(STATIC / "js/lib/requests/column-words.js"))
+    )
     assert set(words) == set(COLUMNS)
     assert len(set(words.values())) == len(words)

@@ -4,8 +4,8 @@
 
 import { loadScript } from "./dom.js";
 import { MODE_BY_NAME } from "./modes.js";
-import { zoneTicks } from "./ticks.js";
 import { colour, onTheme } from "./theme.js";
+import { zoneTicks } from "./ticks.js";
 
 /** @typedef {{slug: string, title: string, summary: string, empty: boolean, range: {from: string, to: string}, figure: {data: any[], layout: any}, table: {columns: {key: string, title: string, unit: string}[], rows: any[][]}}} Payload */
 /** @typedef {{role: string, slug: string, x: any, y: any, custom: any, index: number}} Point */

@@ -1,9 +1,9 @@
 // @ts-check
 // A turn against the one that it goes on from, in words, above all that is known of the turn.
 
-import { showDetail } from "./detail.js";
 import { fill, h, icon } from "./dom.js";
 import { regrouped } from "./format.js";
+import { showDetail } from "./requests/detail.js";
 import { moment } from "./time.js";
 
 /**

@@ -1,21 +1,21 @@
 // @ts-check
 // Alerts: what fires, the rules, who is told, and what was told. Asked anew every few seconds.
 
-import { openRuleForm, openRulePreview, PRESET } from "../lib/alert-form.js";
-import { openTestForm } from "../lib/alert-test.js";
-import { byUrgency, groupWords, stateWord } from "../lib/alert-words.js";
-import { drawDeliveries, openDelivery } from "../lib/alerts-deliveries.js";
-import { drawFiring, firing } from "../lib/alerts-firing.js";
-import { drawHistory, drawReceived } from "../lib/alerts-history.js";
-import { drawReceivers } from "../lib/alerts-receivers.js";
-import { drawRules } from "../lib/alerts-rules.js";
-import { drawSilences, GROUPINGS, openSilenceForm } from "../lib/alerts-silences.js";
+import { drawDeliveries, openDelivery } from "../lib/alerts/deliveries.js";
+import { drawFiring, firing } from "../lib/alerts/firing.js";
+import { openRuleForm, openRulePreview, PRESET } from "../lib/alerts/form.js";
+import { drawHistory, drawReceived } from "../lib/alerts/history.js";
+import { openReceiverForm, openSecretForm } from "../lib/alerts/receiver-form.js";
+import { drawReceivers } from "../lib/alerts/receivers.js";
+import { drawRules } from "../lib/alerts/rules.js";
+import { drawSilences, GROUPINGS, openSilenceForm } from "../lib/alerts/silences.js";
+import { openTestForm } from "../lib/alerts/test.js";
+import { byUrgency, groupWords, stateWord } from "../lib/alerts/words.js";
 import { get, send } from "../lib/api.js";
 import { confirmed, wirePanel } from "../lib/dialog.js";
 import { all, announce, byId, typing } from "../lib/dom.js";
 import { focusKey } from "../lib/keyed.js";
 import { every } from "../lib/poll.js";
-import { openReceiverForm, openSecretForm } from "../lib/receiver-form.js";
 import { sections } from "../lib/sections.js";
 import { serverSays, wireAges } from "../lib/server-time.js";
 import * as shell from "../lib/shell.js";
@@ -31,7 +31,7 @@ const hasReceived = document.body.dataset.received !== undefined; // only in the
 /** @type {any[]} */ let rules = [];
 /** @type {any[]} */ let receivers = [];
 /** @type {string[]} */ let privateHosts = [];
-/** @type {Map<string, import("../lib/alert-words.js").Signal>} */ let signals = new Map();
+/** @type {Map<string, import("../lib/alerts/words.js").Signal>} */ let signals = new Map();
 /** @type {Map<string, string> | null} */ let states = null;
 let followed = false; // the link that led here
 const { section, forget } = sections();

@@ -3,8 +3,8 @@
 
 import { ApiError, get, isAbort, refused } from "../lib/api.js";
 import { barChart, bars, barTable } from "../lib/bars.js";
-import { drawClients, drawExamples, drawOnset, drawSessions, drawWhat } from "../lib/break-parts.js";
-import { breakApi, breakRows } from "../lib/break-words.js";
+import { drawClients, drawExamples, drawOnset, drawSessions, drawWhat } from "../lib/breaks/parts.js";
+import { breakApi, breakRows } from "../lib/breaks/words.js";
 import { byId } from "../lib/dom.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer, regrouped } from "../lib/format.js";

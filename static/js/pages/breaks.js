@@ -2,11 +2,11 @@
 // Breaks: what broke, how often and since when, what it costs, and who says so.
 
 import { get, isAbort, refused } from "../lib/api.js";
-import { OPEN } from "../lib/break-words.js";
-import { costLine, drawCosts } from "../lib/breaks-costs.js";
-import { drawList } from "../lib/breaks-list.js";
-import { drawDrift, drawResets } from "../lib/breaks-resets.js";
-import { drawWitnesses } from "../lib/breaks-witnesses.js";
+import { costLine, drawCosts } from "../lib/breaks/costs.js";
+import { drawList } from "../lib/breaks/list.js";
+import { drawDrift, drawResets } from "../lib/breaks/resets.js";
+import { drawWitnesses } from "../lib/breaks/witnesses.js";
+import { OPEN } from "../lib/breaks/words.js";
 import { all, byId, fill, h } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";

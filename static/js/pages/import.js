@@ -5,10 +5,10 @@ import { get, send } from "../lib/api.js";
 import { confirmed } from "../lib/dialog.js";
 import { announce, byId } from "../lib/dom.js";
 import { bytes, counted } from "../lib/format.js";
-import { busy, importList, stateWord, undoWord } from "../lib/import-list.js";
-import { refuse, sendFiles } from "../lib/import-send.js";
+import { busy, importList, stateWord, undoWord } from "../lib/imports/list.js";
+import { fromDrop, fromInput } from "../lib/imports/picked.js";
+import { refuse, sendFiles } from "../lib/imports/send.js";
 import { redraw } from "../lib/keyed.js";
-import { fromDrop, fromInput } from "../lib/picked.js";
 import { every } from "../lib/poll.js";
 import { sections } from "../lib/sections.js";
 import * as shell from "../lib/shell.js";
@@ -81,7 +81,7 @@ async function undo(one) {
   });
 }
 
-/** @param {Promise<import("../lib/picked.js").Picked[]> | import("../lib/picked.js").Picked[]} choice */
+/** @param {Promise<import("../lib/imports/picked.js").Picked[]> | import("../lib/imports/picked.js").Picked[]} choice */
 async function take(choice) {
   if (sending) return announce("Files are being sent already.");
   sending = true;

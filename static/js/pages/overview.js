@@ -6,19 +6,19 @@ import { Chart, plotly, utc } from "../lib/charts.js";
 import { all, byId } from "../lib/dom.js";
 import { pickedRow, rowsBehind } from "../lib/drill.js";
 import { showEmpty } from "../lib/empty.js";
-import { showFigures } from "../lib/figures.js";
+import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
 import { first } from "../lib/first.js";
 import { regrouped } from "../lib/format.js";
-import { showFunnel } from "../lib/funnel.js";
-import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
-import { beginInShort, showInShort } from "../lib/in-short.js";
 import { Live, loading } from "../lib/live.js";
+import { showFigures } from "../lib/overview/figures.js";
+import { showFunnel } from "../lib/overview/funnel.js";
+import { beginInShort, showInShort } from "../lib/overview/in-short.js";
+import { causesFailed, showCauses } from "../lib/overview/top-causes.js";
+import { showTrends } from "../lib/overview/trends.js";
 import * as shell from "../lib/shell.js";
 import { dataTable } from "../lib/table.js";
 import { moment } from "../lib/time.js";
 import { Toolbar } from "../lib/toolbar.js";
-import { causesFailed, showCauses } from "../lib/top-causes.js";
-import { showTrends } from "../lib/trends.js";
 
 /** @typedef {import("../lib/charts.js").Payload} Payload */
 

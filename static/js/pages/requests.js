@@ -2,21 +2,21 @@
 // The ledger: rows by pages, live rows that never move what is read, one row in full.
 
 import { get, isAbort, refused } from "../lib/api.js";
-import { ColumnChoice } from "../lib/column-choice.js";
-import { headOf, ledgerRow, widthOf } from "../lib/columns.js";
-import { showDetail } from "../lib/detail.js";
 import { showAgainst } from "../lib/difference.js";
 import { all, announce, byId, fill, h, icon } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
-import { showExports, wireExports } from "../lib/exporting.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
 import { onKeys } from "../lib/keys.js";
-import { Ledger } from "../lib/ledger.js";
 import { coalesced, Live } from "../lib/live.js";
 import { whenNear } from "../lib/near.js";
-import { Rows } from "../lib/rows.js";
-import { firstView, wireViews } from "../lib/saved-views.js";
+import { ColumnChoice } from "../lib/requests/column-choice.js";
+import { headOf, ledgerRow, widthOf } from "../lib/requests/columns.js";
+import { showDetail } from "../lib/requests/detail.js";
+import { showExports, wireExports } from "../lib/requests/exporting.js";
+import { Ledger } from "../lib/requests/ledger.js";
+import { Rows } from "../lib/requests/rows.js";
+import { firstView, wireViews } from "../lib/requests/saved-views.js";
 import * as shell from "../lib/shell.js";
 import { Toolbar } from "../lib/toolbar.js";
 

@@ -4,18 +4,18 @@
 import { get, isAbort, refused, url } from "../lib/api.js";
 import { showTurn } from "../lib/difference.js";
 import { all, announce, byId, fill, h, icon, typing } from "../lib/dom.js";
-import { offerReset, wireReset } from "../lib/epoch-reset.js";
 import { apiQuery, changed, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
 import { onKeys } from "../lib/keys.js";
-import { laneTable, turnWords } from "../lib/lane-table.js";
-import { LaneView } from "../lib/lane-view.js";
-import { Turns } from "../lib/lanes.js";
 import { coalesced, Live } from "../lib/live.js";
-import { showCauses } from "../lib/session-causes.js";
-import { figuresLine, lifeWords, showFigures, showRelated, showWho } from "../lib/session-head.js";
+import { showCauses } from "../lib/sessions/causes.js";
+import { offerReset, wireReset } from "../lib/sessions/epoch-reset.js";
+import { figuresLine, lifeWords, showFigures, showRelated, showWho } from "../lib/sessions/head.js";
+import { laneTable, turnWords } from "../lib/sessions/lane-table.js";
+import { LaneView } from "../lib/sessions/lane-view.js";
+import { Turns } from "../lib/sessions/lanes.js";
+import { legend } from "../lib/sessions/strip.js";
 import * as shell from "../lib/shell.js";
-import { legend } from "../lib/strip.js";
 import { Toolbar } from "../lib/toolbar.js";
 
 const MOST = 10_000; // turns that are fetched by themselves, and so many more when asked for

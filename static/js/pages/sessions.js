@@ -9,9 +9,9 @@ import { counted, integer } from "../lib/format.js";
 import { redraw, selecting } from "../lib/keyed.js";
 import { coalesced, Live } from "../lib/live.js";
 import { whenNear } from "../lib/near.js";
-import { sessionRow } from "../lib/sessions-list.js";
+import { sessionRow } from "../lib/sessions/list.js";
+import { legend } from "../lib/sessions/strip.js";
 import * as shell from "../lib/shell.js";
-import { legend } from "../lib/strip.js";
 import { Toolbar } from "../lib/toolbar.js";
 import { walkByKeys } from "../lib/walk.js";
 

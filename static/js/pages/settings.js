@@ -5,8 +5,8 @@ import { get } from "../lib/api.js";
 import { all, byId, fill, h, typing } from "../lib/dom.js";
 import { every } from "../lib/poll.js";
 import { sections } from "../lib/sections.js";
-import { drawSettings } from "../lib/settings-list.js";
-import { drawUpstreams } from "../lib/settings-upstreams.js";
+import { drawSettings } from "../lib/settings/list.js";
+import { drawUpstreams } from "../lib/settings/upstreams.js";
 import * as shell from "../lib/shell.js";
 
 const PAUSE = 4000;
