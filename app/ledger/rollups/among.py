@@ -32,9 +32,14 @@ def among(
 
 def sessions_among(connection: Connection) -> str:
     """The same in the driver's own SQL, of sessions; ``listed`` makes its parameter."""
+    return among_these(connection, "session_key")
+
+
+def among_these(connection: Connection, column: str) -> str:
+    """Likewise, of any column."""
     if connection.dialect.name == "postgresql":
-        return text(connection, "session_key = ANY(?)")
-    return text(connection, "session_key IN (SELECT value FROM json_each(?))")
+        return text(connection, f"{column} = ANY(?)")
+    return f"{column} IN (SELECT value FROM json_each(?))"  # noqa: S608  (our own names)
 
 
 def listed(connection: Connection, values: Collection[str | int]) -> str | list[str | int]:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, or_, select
 
-from app.ledger.rollups.among import among, listed, sessions_among, text
+from app.ledger.rollups.among import among, among_these, listed, text
 from app.ledger.rollups.break_tables import sessions as table
 from app.ledger.rollups.broken import SessionAt, id_of, whole_of
 from app.ledger.rollups.contribution import HOUR, digest
@@ -118,13 +118,13 @@ def _is_first(stored: Stored | None) -> bool:
 
 def _known(connection: Connection, pairs: Collection[Pair]) -> Mapping[Pair, Hours]:
     found: defaultdict[Pair, Hours] = defaultdict(dict)
-    given = listed(connection, {session for _, session in pairs})
     query = (
-        "SELECT key, session_key, start, turns, previous, size, block "  # noqa: S608  (numbers)
-        f"FROM rollup_break_sessions WHERE key IN ({', '.join(map(str, {k for k, _ in pairs}))}) "
-        f"AND {sessions_among(connection)}"
+        "SELECT key, session_key, start, turns, previous, size, block "  # noqa: S608  (our own)
+        f"FROM rollup_break_sessions WHERE {among_these(connection, 'key')} "
+        f"AND {among_these(connection, 'session_key')}"
     )
-    for key, session, start, *stored in connection.exec_driver_sql(query, (given,)):
+    given = tuple(listed(connection, set(some)) for some in zip(*pairs, strict=True))
+    for key, session, start, *stored in connection.exec_driver_sql(query, given):
         if (key, session) in pairs:
             found[key, session][start] = Stored(*stored)
     return found

@@ -26,7 +26,7 @@ from app.ledger import break_groups
 from app.ledger.models import turns
 from app.ledger.rollups import break_sessions, break_tables
 from app.ledger.rollups import state as states
-from app.ledger.rollups.among import text
+from app.ledger.rollups.among import among_these, listed, text
 from app.ledger.rollups.broken import LADDER, NEEDED, SUMS, UNKNOWN, Broken, Key, id_of, whole_of
 from app.ledger.rollups.contribution import DAY, HOUR, start_of
 from app.ledger.rows import TurnRow
@@ -103,8 +103,8 @@ def put(connection: Connection, made: Broken, *, fresh: bool = False) -> None:
 
 def _put_keys(connection: Connection, keys: set[Key]) -> None:
     found = {id_of(key): key for key in keys}
-    query = f"SELECT id FROM rollup_break_keys WHERE id IN ({', '.join(map(str, found))})"  # noqa: S608
-    for number in connection.exec_driver_sql(query).scalars():
+    query = f"SELECT id FROM rollup_break_keys WHERE {among_these(connection, 'id')}"  # noqa: S608
+    for number in connection.exec_driver_sql(query, (listed(connection, found),)).scalars():
         del found[number]
     columns = ("id", *Key._fields)
     _run(
