@@ -197,12 +197,14 @@ def rebuild(connection: Connection) -> None:
     found: Any = connection.execute(
         query.order_by(c.session_key), execution_options={"yield_per": _AT_ONCE}
     )
-    made, session = Broken(), None
+    made, session, number = Broken(), None, 0
     for row in found:
-        if row.session_key != session and len(made.sums) > _AT_ONCE:
+        # Sessions are put whole. Of rows, not of sums: what is known of a few groups grows too.
+        if row.session_key != session and number >= _AT_ONCE:
             put(connection, made, fresh=True)
-            made = Broken()
+            made, number = Broken(), 0
         session = row.session_key
+        number += 1
         made.add([cast("TurnRow", row)])
     put(connection, made, fresh=True)
     states.remove(connection, states.BREAKS_MISSING)
