@@ -1,12 +1,16 @@
+import threading
+from collections.abc import Callable
+
+import pytest
 from sqlalchemy import Engine, select
 
-from app.ledger import store
+from app.ledger import retention, store
 from app.ledger.database import WRITES
 from app.ledger.rollups import break_tables
 from app.ledger.rollups import state as states
 from app.ledger.rollups.broken import Key
 from app.ledger.rollups.contribution import DAY, HOUR
-from app.ledger.rollups.rebuild import build_missing
+from app.ledger.rollups.rebuild import build_missing, rebuild
 from app.ledger.writer import write_rows
 from tests.support.rollups import Model
 from tests.support.rows import START_MS, make_row
@@ -55,3 +59,44 @@ def test_a_break_that_goes_to_another_session_is_counted_there(engine: Engine):
 
 def test_the_keys_are_those_of_the_table():
     assert ("id", *Key._fields) == tuple(break_tables.keys.c.keys())
+
+
+KNOWN = store.Verdict("persistent", None, 500)
+LOGGED = {"mode": None, "reason": None, "eligible": False}
+
+
+def beside(engine: Engine, verdicts: list[str], act: Callable[[], object]) -> None:
+    """Write verdicts, and end that only when ``act``, begun meanwhile, waits for it."""
+    other = threading.Thread(target=act, daemon=True)
+    waits = (
+        "SELECT count(*) FROM pg_stat_activity "
+        "WHERE wait_event_type = 'Lock' AND datname = current_database()"
+    )
+    with engine.execution_options(**WRITES).begin() as connection:
+        store.put_verdicts(connection, dict.fromkeys(verdicts, KNOWN))
+        other.start()
+        while not connection.exec_driver_sql(waits).scalar_one():
+            connection.exec_driver_sql("SELECT pg_stat_clear_snapshot()")
+    other.join()
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_a_verdict_that_is_being_written_is_not_counted_twice_by_counting_anew(engine: Engine):
+    """What it adds is of a group without sums, beside one whose sums both of them change."""
+    first, other = make_row(**PARTED), make_row(**LOGGED)
+    write_rows(engine, [first, other])
+    beside(engine, [first.turn_id, other.turn_id], lambda: rebuild(engine))
+    assert {(HOUR, 1, 500), (DAY, 1, 500)} == sums(engine)
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_a_row_that_becomes_a_break_while_it_is_deleted_as_too_old_leaves_nothing(engine: Engine):
+    row = make_row(**LOGGED)
+    write_rows(engine, [row])
+    now = START_MS + 4 * DAY
+    beside(
+        engine,
+        [row.turn_id],
+        lambda: retention.prune(engine, now, row_days=1, rollup_days=9),
+    )
+    assert set() == sums(engine)
