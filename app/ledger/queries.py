@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, Select, func, null, se
 from app.errors import AppError
 from app.ledger import cursors
 from app.ledger.conditions import COLUMN_OF, cache_class, time_column, where
-from app.ledger.filters import UNKNOWN, Filter
+from app.ledger.filters import Filter, none_of
 from app.ledger.models import turns
 from app.ledger.rows import COLUMNS, TurnRow
 
@@ -212,7 +212,7 @@ def dimensions(
                 .limit(limit)
             )
             result[name] = tuple(
-                DimensionValue(UNKNOWN if found is None else found, title, turns_)
+                DimensionValue(none_of(name) if found is None else found, title, turns_)
                 for found, title, turns_ in connection.execute(query)
             )
     return result
