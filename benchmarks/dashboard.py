@@ -13,6 +13,7 @@ With ``--folder`` the ledger stays there, as with ``benchmarks.ledger``, and the
 from __future__ import annotations
 
 import argparse
+import json
 import shutil
 import sys
 import tempfile
@@ -20,7 +21,7 @@ import time
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 from urllib.request import urlopen
 
 import plotly.graph_objects as go
@@ -42,6 +43,8 @@ CALL_MS = 60.0
 PAYLOAD_KB = 200.0
 SHOWN_MS = 300.0
 FASTER = 20.0
+ONSET = 5_000
+"""Breaks of the worst cause up to which the page asks for its onset."""
 LOADS = 5
 REST_MS = 3_000
 CHROMIUM = ("chromium", "chromium-browser", "google-chrome", "chrome")
@@ -62,7 +65,11 @@ addEventListener("DOMContentLoaded", () => {
 def calls(server: LiveServer, length: str, view: Filter) -> Iterator[Result]:
     """Each call of the page by itself, whole: query, JSON and the way through the server."""
     query = _query(view)
-    paths = ["/api/summary", *(f"/api/charts/{slug}" for slug in CHARTS), "/api/breaks?limit=5"]
+    causes = "/api/breaks?limit=5"
+    groups = json.loads(_get(f"{server.url}{causes}&{query}"))["groups"]
+    paths = ["/api/summary", *(f"/api/charts/{slug}" for slug in CHARTS), causes]
+    if groups[0]["turns"] <= ONSET:
+        paths.append(f"/api/breaks/{quote(groups[0]['id'])}?limit=1")
     for path in paths:
         url = f"{server.url}{path}{'&' if '?' in path else '?'}{query}"
         kb = len(_get(url)) / 1_000

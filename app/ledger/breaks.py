@@ -139,15 +139,23 @@ def worst(
     return [(key, name, count, turn) for key, name, count, turn in connection.execute(query)]
 
 
-def before(connection: Connection, view: Filter, *, limit: int) -> list[TurnRow]:
-    """The last generation turns of a view, broken or not."""
+def newest(
+    connection: Connection,
+    view: Filter,
+    names: Sequence[str],
+    *,
+    limit: int,
+    group: str | None = None,
+) -> list[TurnRow]:
+    """The last breaks of a group, or without one the last generation turns, broken or not; with
+    these columns only."""
     query = (
-        select(*(c[name] for name in COLUMNS))
-        .where(where(view), generation)
+        select(*(c[name] for name in names))
+        .where(where(view), generation if group is None else break_groups.of(group))
         .order_by(time_column(view.by).desc(), c.id.desc())
         .limit(limit)
     )
-    return [TurnRow.of(values) for values in connection.execute(query)]
+    return [TurnRow.of_some(names, values) for values in connection.execute(query)]
 
 
 def examples(connection: Connection, view: Filter, groups: Mapping[str, int]) -> dict[str, TurnRow]:

@@ -291,8 +291,13 @@ def _onset(engine: Engine, view: Filter, group: str, now: int) -> Json | None:
         return None
     start, end = buckets[found.start].start, buckets[found.end - 1].end
     with reading(engine) as connection:
-        during = ledger.page(connection, view.window(start, end), group, limit=COMPARED).rows
-        before = ledger.before(connection, view.window(whole.start, start), limit=COMPARED)
+        during, before = (
+            ledger.newest(connection, span, list(onset.FIELDS), limit=COMPARED, group=of)
+            for span, of in (
+                (view.window(start, end), group),
+                (view.window(whole.start, start), None),
+            )
+        )
     return {
         "from": iso(start),
         "to": None if found.end == len(buckets) else iso(end),

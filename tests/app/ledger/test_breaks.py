@@ -78,11 +78,16 @@ def test_the_last_decision_counts(engine: Engine):
         )
 
 
-def test_the_last_turns_of_a_view_are_generations_broken_or_not(engine: Engine):
+def test_the_last_turns_of_a_view_are_generations_or_breaks_of_a_group(engine: Engine):
+    broken = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": "f1"}
     rows = [make_row(started_at=START_MS + number) for number in range(3)]
+    rows[0] = make_row(started_at=START_MS, **broken)
     write_rows(engine, [*rows, make_row(kind="warmup"), make_row(status="failed")])
     with reading(engine) as connection:
-        assert rows[:0:-1] == breaks.before(connection, everything(), limit=2)
+        last = breaks.newest(connection, everything(), ["turn_id"], limit=2)
+        of_group = breaks.newest(connection, everything(), ["turn_id"], limit=2, group="f1")
+    assert [row.turn_id for row in rows[:0:-1]] == [row.turn_id for row in last]
+    assert [rows[0].turn_id] == [row.turn_id for row in of_group]
 
 
 @pytest.mark.parametrize("backend", ["sqlite"], indirect=True)

@@ -14,6 +14,7 @@ import { moment } from "../time.js";
 
 const LEVEL = 0.05; // what differs by less is about the same, as in the trends
 const TIMES = "\u202f×";
+const READ = 5000; // breaks whose onset is looked for here; that of more takes longer than this page may, and their own page has it
 /** @type {{of: string, onset: any}} */
 let known = { of: "", onset: null }; // live updates that bring no break need not look for it again
 
@@ -32,7 +33,8 @@ export async function showInShort({ tokens, previous }, breaks, view, signal) {
   const [worst] = breaks.groups;
   const sentences = [readAnew(tokens, previous.growth), ofBreaks(tokens, breaks, view)];
   if (worst?.missed_tokens) {
-    sentences.push(mainCause(worst, breaks, await onsetOf(worst, view, signal), view));
+    const onset = worst.turns > READ ? null : await onsetOf(worst, view, signal);
+    sentences.push(mainCause(worst, breaks, onset, view));
   }
   show(sentences);
 }
