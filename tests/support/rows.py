@@ -11,6 +11,7 @@ from engine.model import Kind, Mode, Reason, Status, TurnFacts, Usage, UsageStat
 from tests.support.clock import START
 
 _numbers = itertools.count(1)
+"""Of turns; their ids sort as they were made, however many there were before."""
 
 START_MS = to_ms(START)
 
@@ -24,7 +25,7 @@ def make_row(**changes: Any) -> TurnRow:
     ``session_key`` from ``session``, unless they are given too.
     """
     values: dict[str, Any] = {
-        "turn_id": f"turn-{next(_numbers)}",
+        "turn_id": f"turn-{next(_numbers):07}",
         "started_at": START_MS,
         "source": "gateway",
         "kind": "generation",
@@ -68,7 +69,7 @@ def unknown_usage(**changes: Any) -> TurnRow:
 def make_facts(**changes: Any) -> TurnFacts:
     """What the engine knows of a turn like that of ``make_row``."""
     values: dict[str, Any] = {
-        "turn_id": f"turn-{next(_numbers)}",
+        "turn_id": f"turn-{next(_numbers):07}",
         "started_at": START,
         "ended_at": START + 1.8,
         "kind": Kind.GENERATION,
