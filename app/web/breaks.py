@@ -163,7 +163,7 @@ def router(web: Web) -> APIRouter:
             | {
                 "group": _shown(found, known, more, buckets),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
-                "onset": _onset(web.ledger, view, group, now),
+                "onset": _onset(web.ledger, view, buckets, group, now),
                 "by_session": [
                     {"session_key": key, "session": name, "turns": turns, "turn_id": newest}
                     for key, name, turns, newest in worst
@@ -272,24 +272,20 @@ def _shown(one: Sums, known: _Known, more: _More, buckets: Buckets) -> Json:
     }
 
 
-def _onset(engine: Engine, view: Filter, group: str, now: int) -> Json | None:
+def _onset(engine: Engine, view: Filter, buckets: Buckets, group: str, now: int) -> Json | None:
     """Since when a group is frequent, and what was new then; held against as long a time before the
     view as the view is long."""
     whole = view.window(view.start - (view.end - view.start), view.end)
-    earlier, buckets = (
-        cut(*span, zone=view.zone, now=now).items
-        for span in ((whole.start, view.start), (view.start, view.end))
-    )
-    buckets = earlier + buckets
-    edges = [*(bucket.start for bucket in buckets), view.end]
+    earlier = cut(whole.start, view.start, zone=view.zone, now=now)
+    edges = (*earlier.edges[:-1], *buckets.edges)
     turns = [one.generation for one in series.continuity(engine, whole, edges)]
     with reading(engine) as connection:
         having = ledger.sessions(connection, whole, edges, group)
         active = sessions.count(connection, view)
-    found = onset.onset(having, turns, active, since=len(earlier))
+    found = onset.onset(having, turns, active, since=len(earlier.items))
     if found is None:
         return None
-    start, end = buckets[found.start].start, buckets[found.end - 1].end
+    start, end = edges[found.start], edges[found.end]
     with reading(engine) as connection:
         during, before = (
             ledger.newest(connection, span, list(onset.FIELDS), limit=COMPARED, group=of)
@@ -300,7 +296,7 @@ def _onset(engine: Engine, view: Filter, group: str, now: int) -> Json | None:
         )
     return {
         "from": iso(start),
-        "to": None if found.end == len(buckets) else iso(end),
+        "to": None if end == view.end else iso(end),
         "sessions": len(set().union(*having[found.start : found.end])),
         "suspects": [
             {
