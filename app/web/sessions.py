@@ -202,7 +202,7 @@ def _listed(connection: Connection, view: Filter, found: Families) -> list[Json]
                     of_root=key == family.key,
                 ),
                 "idle": None
-                if of or idle is None
+                if idle is None
                 else {"before": iso(idle.before), "after": iso(idle.after)},
             }
         )
@@ -210,9 +210,9 @@ def _listed(connection: Connection, view: Filter, found: Families) -> list[Json]
 
 
 def _shown_of(family: Family) -> str:
-    own = [member for member in family.members if member.session_key == family.key]
-    with_turns = [member for member in own or family.members if member.turns]
-    some = with_turns or [member for member in family.members if member.turns] or family.members
+    with_turns = [member for member in family.members if member.turns]
+    own = [member for member in with_turns if member.session_key == family.key]
+    some = own or with_turns or family.members
     return max(some, key=lambda one: (one.last_at, one.session_key)).session_key
 
 
