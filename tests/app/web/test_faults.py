@@ -31,6 +31,10 @@ def client():
     def database():
         raise OperationalError("SELECT", {"q": SECRET}, Exception(SECRET))
 
+    @app.get("/busy")
+    def busy():
+        raise AppError("some_code", "some message", "a hint", status=503)
+
     @app.get("/number/{number}")
     def number(number: int):
         return number
@@ -79,7 +83,7 @@ def test_the_log_says_where_an_unforeseen_error_was(caplog):
     assert "RuntimeError at" in caplog.text
 
 
-@pytest.mark.parametrize("path", ["/unforeseen", "/database"])
+@pytest.mark.parametrize("path", ["/unforeseen", "/database", "/busy"])
 def test_an_error_of_the_server_has_an_id_that_the_log_names(path, caplog):
     first, second = (client().get(path).headers["x-request-id"] for _ in range(2))
     assert first != second
