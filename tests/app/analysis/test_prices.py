@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.analysis import prices
-from app.analysis.prices import Priced, Rates, Unpriced, price, rates
+from app.analysis.prices import Priced, Rates, Unpriced, price, rates, steady
 
 
 class Tokens(NamedTuple):
@@ -28,6 +28,7 @@ def ms(year: int, month: int, day: int) -> int:
 
 
 AT = ms(2026, 11, 2)
+HOUR = 3_600_000
 
 
 def usd(text: str) -> int:
@@ -161,6 +162,22 @@ USAGES = st.builds(
     COUNTS, COUNTS, COUNTS, COUNTS, COUNTS,
 )  # fmt: skip
 MODELS = st.sampled_from(["gpt-5.6-sol", "gpt-5.4", "gpt-5.3-codex", "claude-sonnet-4-5"])
+
+
+@pytest.mark.parametrize(
+    ("is_steady", "model", "first", "last"),
+    [
+        (True, "claude-opus-4-6", ms(2026, 10, 14), ms(2026, 11, 20)),
+        (False, "claude-opus-4-6", ms(2026, 10, 14) - 1, ms(2026, 11, 20)),
+        # It costs more from 1 to 4 and from 6 to 10.
+        (True, "deepseek-v4-pro", AT, AT + HOUR - 1),
+        (False, "deepseek-v4-pro", AT, AT + HOUR),
+        (False, "deepseek-v4-pro", AT + 5 * HOUR, AT + 11 * HOUR),
+        (True, "no-such-model", ms(2020, 1, 1), AT),
+    ],
+)
+def test_a_price_is_steady_between_two_changes(is_steady, model, first, last):
+    assert is_steady is steady(model, None, first, last)
 
 
 def test_a_write_that_costs_less_than_input_is_the_storage_beside_it():

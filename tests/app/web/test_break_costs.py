@@ -33,6 +33,8 @@ def test_a_price_that_is_another_one_for_some_hours_is_that_of_each_break(site):
     with reading(site.engine) as connection:
         parts = list(breaks.parts(connection, view, ["f1"]))
         assert [None] == [cost_of(part) for part in parts]
+        hours = breaks.parts(connection, view, ["f1"], by=HOUR)
+        assert {(1, loss_of(row, None).cost) for row in rows} == {cost_of(part) for part in hours}
         found = costs(connection, view, parts, {})["f1"]
     assert (wanted.priced, wanted.nano) == (found.priced, found.nano)
     assert 30 == found.priced
