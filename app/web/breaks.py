@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -88,7 +88,7 @@ class _More:
 
     told: dict[str, Told]
     examples: dict[str, TurnRow]
-    costs: dict[str, Waste]
+    costs: defaultdict[str, Waste]
 
     @classmethod
     def read(
