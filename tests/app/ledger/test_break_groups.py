@@ -1,10 +1,14 @@
+import random
 from collections import Counter
 
 import pytest
+from sqlalchemy import Engine, select
 
 from app.analysis.verdicts import LOSSES as VERDICTS
-from app.ledger.break_groups import group_of
-from app.ledger.models import LOSSES
+from app.ledger.break_groups import broken, group, group_of
+from app.ledger.models import LOSSES, turns
+from app.ledger.writer import write_rows
+from engine.model import Mode, Reason
 from tests.support.rows import START_MS, make_row
 
 PARTED = {"mode": "ws_full", "reason": "prefix_mismatch"}
@@ -45,6 +49,30 @@ def test_the_losses_are_those_of_the_verdicts():
 )  # fmt: skip
 def test_a_break_belongs_to_the_group_of_its_cause(group, row):
     assert group == group_of(make_row(**row))
+
+
+def test_the_database_tells_the_groups_that_rows_say_they_belong_to(engine: Engine):
+    one = random.Random(5).choice
+    rows = [
+        make_row(
+            kind=one(["generation", "generation", "warmup"]),
+            status=one(["completed", "incomplete", "failed"]),
+            mode=one([*map(str, Mode), None]),
+            reason=one([*map(str, Reason), None, "their_own"]),
+            eligible=one([True, False]),
+            fallback_reason=one([None, "", "closed"]),
+            changed_fields=one([None, "", "model,tools"]),
+            fingerprint=one([None, None, "f1"]),
+            cache_verdict=one([*sorted(LOSSES), "hit", None]),
+        )
+        for _ in range(1_000)
+    ]
+    write_rows(engine, rows)
+    with engine.connect() as connection:
+        found = dict(connection.execute(select(turns.c.turn_id, group).where(broken)).all())
+    expected = {row.turn_id: name for row in rows if (name := group_of(row)) is not None}
+    assert expected == found
+    assert len(set(expected.values())) > 30
 
 
 def test_three_faults_among_ten_thousand_rows_are_three_groups():
