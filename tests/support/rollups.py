@@ -336,17 +336,14 @@ class Model:
 
     def stored(self) -> dict[str, list[tuple[Any, ...]]]:
         """All that the rollups hold, in an order of their own."""
-        of_breaks = (break_tables.sums, break_tables.sessions)
+        held = (
+            tables.cells, tables.sessions, tables.lives, tables.blocks, tables.shares,
+            break_tables.sums, break_tables.sessions,
+        )  # fmt: skip
         with self.engine.connect() as connection:
             return {
                 table.name: sorted(map(tuple, connection.execute(select(table))), key=repr)
-                for table in (
-                    tables.cells,
-                    tables.sessions,
-                    tables.lives,
-                    tables.blocks,
-                    *of_breaks,
-                )
+                for table in held
             } | {
                 "times": sorted(
                     (*place, Distribution.read(ttft), Distribution.read(duration))
