@@ -42,7 +42,7 @@ def fill(site: Site) -> list[Json]:
     """Fill an empty ledger; returns its rows as the API shows them."""
     site.clock.set_now(NOW)
     chance = random.Random(26)
-    rows = [row for number, at in enumerate(_instants()) for row in [_row(chance, number, at)]]
+    rows = [_row(chance, number, at) for number, at in enumerate(_instants())]
     seen = [row for row in rows if row.source == "gateway"]
     site.write(seen)
     # A log tells of its own turns, and once more of some that the gateway has seen.
@@ -228,7 +228,6 @@ def pages(site: Site, path: str, key: str, view: Json, limit: int) -> Iterable[J
         yield from told[key]
         if told["next_cursor"] is None:
             return
-        # One view, however late it gets: as the page asks for it.
         cursor = {"cursor": told["next_cursor"]}
 
 

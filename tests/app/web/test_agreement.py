@@ -200,7 +200,7 @@ def of_charts(site, view):
         ),
         "ttft": samples[0],
         "sessions": total(column(told["sessions-by-residency"], "sessions")),
-    }, told  # fmt: skip
+    }, told
 
 
 def samples_of(chart):
@@ -253,11 +253,7 @@ def agrees(site, view, rows):
         == tuple(total([each[name] for each in groups]) for name in ("turns", "missed_tokens"))
     )
     assert breaks["turns_without_price"] == sum(each["turns_without_price"] for each in groups)
-    assert (
-        breaks["turns"]
-        == sum(each["turns"] for each in groups)
-        == sum(sum(each["counts"]) for each in groups)
-    )
+    assert breaks["turns"] == sum(sum(each["counts"]) for each in groups)
 
     causes = site.get("/api/causes", **view)
     whole = causes["total"]
