@@ -26,7 +26,7 @@ from app.ledger.rollups.break_sums import LEVELS, long, size
 from app.ledger.rollups.broken import SUMS, Key, Part, id_of, whole_of
 from app.ledger.rollups.contribution import ANY, DAY, HOUR, start_of
 from app.ledger.rollups.plan import Plan
-from app.ledger.rollups.read import FEW, SESSIONS, Grid, serves
+from app.ledger.rollups.read import SESSIONS, Grid, by_level, serves
 from app.ledger.rollups.state import RollupState
 
 c, s, k = turns.c, break_tables.sums.c, break_tables.keys.c
@@ -265,13 +265,11 @@ def _stretches(
 ) -> Iterator[ColumnElement[bool]]:
     """Conditions that select the stretches of a plan, each once."""
     mine = among(connection, s.key, keys)
-    for level, spans in made.stretches.items():
-        if len(spans) > FEW:
-            starts = [at for first, end in spans for at in range(first, end, level)]
+    for level, alone, starts in by_level(made):
+        for first, end in alone:
+            yield and_(s.level == level, mine, s.start >= first, s.start < end)
+        if starts:
             yield and_(s.level == level, mine, among(connection, s.start, starts))
-        else:
-            for first, end in spans:
-                yield and_(s.level == level, mine, s.start >= first, s.start < end)
 
 
 def _is_whole(group: str | None) -> ColumnElement[bool]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
@@ -47,7 +47,7 @@ from app.ledger.rollups import tables
 from app.ledger.rollups.among import among
 from app.ledger.rollups.contribution import LEVELS, SUMS
 from app.ledger.rollups.distribution import Distribution
-from app.ledger.rollups.plan import Plan
+from app.ledger.rollups.plan import Plan, Span
 from engine.model import Kind, Reason, Status
 
 c = turns.c
@@ -277,17 +277,27 @@ def in_stretches(
     # With all conditions in each: so SQLite looks up each by the key.
     shared = () if few else further
     together = []
-    for length, spans in made.stretches.items():
-        starts: list[int] = []
-        for first, end in spans:
-            if len(spans) <= FEW or end - first > MANY * length:
-                together.append(and_(*shared, level == length, start >= first, start < end))
-            else:
-                starts += range(first, end, length)
+    for length, alone, starts in by_level(made):
+        for first, end in alone:
+            together.append(and_(*shared, level == length, start >= first, start < end))
         if starts:
             yield and_(*further, level == length, among(connection, start, starts))
     if together:
         yield and_(*further, or_(*together)) if few else or_(*together)
+
+
+def by_level(made: Plan) -> Iterator[tuple[int, list[Span], list[int]]]:
+    """Of each level of a plan, the spans to ask for each by itself, and the starts of what is in
+    the others."""
+    for level, spans in made.stretches.items():
+        alone: list[Span] = []
+        starts: list[int] = []
+        for first, end in spans:
+            if len(spans) <= FEW or end - first > MANY * level:
+                alone.append((first, end))
+            else:
+                starts += range(first, end, level)
+        yield level, alone, starts
 
 
 def _detail(view: Filter, told_apart: frozenset[str]) -> int:

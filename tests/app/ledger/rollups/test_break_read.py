@@ -8,8 +8,10 @@ from sqlalchemy import Engine
 from app.errors import LedgerError
 from app.ledger import breaks, retention
 from app.ledger.database import reading
+from app.ledger.filters import Filter
 from app.ledger.rollups import state as states
-from app.ledger.rollups.contribution import DAY
+from app.ledger.rollups.contribution import DAY, HOUR
+from app.ledger.writer import write_rows
 from tests.support.breaking import (
     Breaks,
     expected,
@@ -22,6 +24,7 @@ from tests.support.breaking import (
     views,
 )
 from tests.support.rollups import FIRST
+from tests.support.rows import make_row
 
 OFTEN = ("judge", "update", "delete", "insert")
 STEPS = (*OFTEN, *OFTEN, "bring", "merge", "undo", "prune")
@@ -56,6 +59,16 @@ def step(model: Breaks, randomly: random.Random) -> None:
         return
     some = [row for row in rows(randomly, 10) if row.turn_id not in model.gone]
     getattr(model, name)(some)
+
+
+def test_a_window_without_end_is_no_list_of_days(engine: Engine):
+    edges = [FIRST + number * 3 * DAY + HOUR for number in range(7)]
+    parted = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": "f1"}
+    write_rows(engine, [make_row(started_at=edge + DAY, **parted) for edge in edges])
+    view = Filter(start=edges[0], end=1 << 52)
+    with reading(engine) as connection:
+        found = breaks.sums(connection, view, [*edges, view.end])
+    assert dict.fromkeys(range(7), 1) == found["f1"].buckets
 
 
 def test_sums_that_are_not_built_are_not_taken_for_none(engine: Engine):
