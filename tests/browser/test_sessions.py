@@ -182,9 +182,17 @@ def test_the_keyboard_goes_from_turn_to_turn_and_opens_what_differs(open_page, a
     causes.get_by_role("link", name=re.compile("The model changed")).click()
     expect(page.locator("#lane-line")).to_contain_text("Turn 40 of 60")
 
-    page.keyboard.press("Escape")
     page.keyboard.press("?")
-    expect(page.get_by_role("dialog", name="Keys")).to_contain_text("Turn before, next turn")
+    keys = page.get_by_role("dialog", name="Keys")
+    expect(keys).to_contain_text("Turn before, next turn")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Escape")
+    expect(keys).to_be_hidden()
+    expect(panel.get_by_text("It went over another connection.")).to_be_visible()
+    page.get_by_role("radio", name="By turn").focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("radio", name="By time")).to_be_checked()
+    assert ["turn-of-main-40"] == query(page)["turn"]
 
     opened(page, agents, turn="turn-of-main-60")  # a deep link
     expect(panel.get_by_text("It names the response of the turn of")).to_be_visible()

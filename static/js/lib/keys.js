@@ -35,6 +35,6 @@ function ofEveryList() {
 }
 
 /** Whether a dialog has the page; a row in full does not ask anything. */
-function asking() {
+export function asking() {
   return document.querySelector("dialog:modal:not(#detail)") !== null;
 }

@@ -7,7 +7,7 @@ import { all, announce, byId, fill, h, icon } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
 import { apiQuery, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
-import { onKeys } from "../lib/keys.js";
+import { asking, onKeys } from "../lib/keys.js";
 import { coalesced, Live } from "../lib/live.js";
 import { whenNear } from "../lib/near.js";
 import { ColumnChoice } from "../lib/requests/column-choice.js";
@@ -292,7 +292,7 @@ function firstInSight() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.key !== "Escape" || event.defaultPrevented || !dialog.open || document.querySelector("dialog:modal:not(#detail)")) return;
+  if (event.key !== "Escape" || event.defaultPrevented || !dialog.open || asking()) return;
   event.preventDefault();
   closeTurn();
 });

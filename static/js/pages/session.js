@@ -6,7 +6,7 @@ import { showTurn } from "../lib/difference.js";
 import { all, announce, byId, fill, h, icon, typing } from "../lib/dom.js";
 import { apiQuery, changed, filterQuery, href, inRange, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
-import { onKeys } from "../lib/keys.js";
+import { asking, onKeys } from "../lib/keys.js";
 import { coalesced, Live } from "../lib/live.js";
 import { showCauses } from "../lib/sessions/causes.js";
 import { offerReset, wireReset } from "../lib/sessions/epoch-reset.js";
@@ -210,8 +210,9 @@ function close(address = true) {
 
 /** The turn before or after the open one, of whatever chain. @param {1 | -1} step */
 function walk(step) {
-  const next = turns.list[turns.place(dialog.dataset.turn ?? "") + step];
-  if (next && turns.place(dialog.dataset.turn ?? "") >= 0) void openTurn(next.id);
+  const at = turns.place(dialog.dataset.turn ?? "");
+  const next = at < 0 ? undefined : turns.list[at + step];
+  if (next) void openTurn(next.id);
 }
 
 /** The nearest turn of another lane. @param {number} from @param {1 | -1} step */
@@ -284,11 +285,12 @@ for (const [id, step] of /** @type {[string, 1 | -1][]} */ ([["lane-out", -1], [
 }
 
 document.addEventListener("keydown", (event) => {
-  if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey) return;
-  if (event.key === "Escape" && dialog.open) {
+  if (event.defaultPrevented || event.metaKey || event.ctrlKey || event.altKey || !dialog.open || asking()) return;
+  const chooses = event.target instanceof HTMLInputElement; // radio buttons have the arrows for themselves
+  if (event.key === "Escape") {
     event.preventDefault();
     close();
-  } else if (dialog.open && (event.key === "ArrowLeft" || event.key === "ArrowRight") && !typing()) {
+  } else if ((event.key === "ArrowLeft" || event.key === "ArrowRight") && !typing() && !chooses) {
     event.preventDefault();
     walk(event.key === "ArrowLeft" ? -1 : 1);
   }
