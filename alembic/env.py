@@ -15,7 +15,8 @@ from sqlalchemy.engine import Connection
 
 from app.alerts import tables
 from app.ledger.database import migration_engine
-from app.ledger.rollups import break_sums as _  # noqa: F401  (its tables are part of the metadata)
+from app.ledger.rollups import break_tables as _  # noqa: F401  (its tables are part of the metadata)
+from app.ledger.rollups import tables as _of_rollups  # noqa: F401  (likewise)
 
 
 def run(connection: Connection | None, **options: Any) -> None:

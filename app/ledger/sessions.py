@@ -23,14 +23,14 @@ from sqlalchemy import (
 )
 
 from app.ledger import cursors
+from app.ledger.break_groups import broken
 from app.ledger.conditions import time_column, where
 from app.ledger.filters import Filter
-from app.ledger.models import BROKEN, SUB_AGENT, turns
+from app.ledger.models import SUB_AGENT, turns
 from app.ledger.rollups.among import among
 from app.ledger.rows import COLUMNS, TurnRow
 
 c = turns.c
-_broken: ColumnElement[bool] = text(BROKEN)  # type: ignore[assignment]
 is_sub_agent: ColumnElement[bool] = text(SUB_AGENT)  # type: ignore[assignment]
 
 
@@ -66,7 +66,7 @@ def missed(
     """The missed tokens of each session's breaks, as far as they are known."""
     query = (
         select(c.session_key, cast(func.sum(c.missed_tokens), BigInteger))
-        .where(and_(_broken), where(view), c.missed_tokens.is_not(None))
+        .where(broken, where(view), c.missed_tokens.is_not(None))
         .group_by(c.session_key)
     )
     if keys is not None:

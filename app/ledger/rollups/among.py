@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, any_, bindparam, func, select
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -59,3 +59,9 @@ def text(connection: Connection, statement: str) -> str:
     if connection.dialect.paramstyle == "qmark":
         return statement
     return statement.replace("%", "%%").replace("?", "%s")
+
+
+def run(connection: Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
+    """SQL with ``?`` for values, once for each row of them."""
+    if rows:
+        connection.exec_driver_sql(text(connection, statement), rows)

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, func, or_, select
 
-from app.ledger.rollups.among import among, among_these, listed, text
+from app.ledger.rollups.among import among, among_these, listed, run
 from app.ledger.rollups.break_tables import sessions as table
 from app.ledger.rollups.broken import SessionAt, id_of, whole_of
 from app.ledger.rollups.contribution import HOUR, digest
@@ -81,12 +81,12 @@ def put(connection: Connection, made: Mapping[SessionAt, int], *, fresh: bool = 
                 gone.append((*pair, start))
             else:
                 new.append((*pair, start, *now))
-    _run(
+    run(
         connection,
         "DELETE FROM rollup_break_sessions WHERE key = ? AND session_key = ? AND start = ?",
         gone,
     )
-    _run(connection, _UPSERT, new)
+    run(connection, _UPSERT, new)
     return grown
 
 
@@ -135,11 +135,6 @@ def _lock(connection: Connection, sessions: set[str]) -> None:
     if connection.dialect.name == "postgresql":
         for number in sorted({digest((session,)) % _LOCKS for session in sessions}):
             connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_LOCK + number})")
-
-
-def _run(connection: Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
-        connection.exec_driver_sql(text(connection, statement), rows)
 
 
 def going_on(connection: Connection, keys: Collection[int], start: int, end: int) -> dict[int, int]:

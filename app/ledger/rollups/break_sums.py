@@ -26,7 +26,7 @@ from app.ledger import break_groups
 from app.ledger.models import turns
 from app.ledger.rollups import break_sessions, break_tables
 from app.ledger.rollups import state as states
-from app.ledger.rollups.among import among_these, listed, text
+from app.ledger.rollups.among import among_these, listed, run
 from app.ledger.rollups.broken import LADDER, NEEDED, SUMS, UNKNOWN, Broken, Key, id_of, whole_of
 from app.ledger.rollups.contribution import DAY, HOUR, start_of
 from app.ledger.rows import TurnRow
@@ -48,17 +48,8 @@ Place = tuple[int, int, int]
 """Level, key and start."""
 
 
-def change(
-    connection: Connection, new: Iterable[TurnRow] = (), *, old: Iterable[TurnRow] = ()
-) -> None:
-    """Add what rows contribute; take away what ``old`` ones did before."""
-    made = Broken()
-    made.add(old, -1)
-    made.add(new)
-    put(connection, made)
-
-
 def put(connection: Connection, made: Broken, *, fresh: bool = False) -> None:
+    """Add what breaks contribute; ``fresh`` where none of their sessions is known yet."""
     if not made.sums:
         return
     grown = break_sessions.put(connection, made.sessions, fresh=fresh)
@@ -92,7 +83,7 @@ def put(connection: Connection, made: Broken, *, fresh: bool = False) -> None:
                 amounts.setdefault(place, [0] * len(_COLUMNS))[column] += number
     if keys:
         _put_keys(connection, keys)
-    _run(
+    run(
         connection,
         _upsert(connection),
         [(*place, *amounts[place], *ends.get(place, _NOBODY)) for place in sorted(amounts)],
@@ -107,7 +98,7 @@ def _put_keys(connection: Connection, keys: set[Key]) -> None:
     for number in connection.exec_driver_sql(query, (listed(connection, found),)).scalars():
         del found[number]
     columns = ("id", *Key._fields)
-    _run(
+    run(
         connection,
         f"INSERT INTO rollup_break_keys ({', '.join(columns)}) "  # noqa: S608
         f"VALUES ({', '.join('?' * len(columns))}) ON CONFLICT (id) DO NOTHING",
@@ -131,11 +122,6 @@ def _upsert(connection: Connection) -> str:
     )
 
 
-def _run(connection: Connection, statement: str, rows: list[tuple[Any, ...]]) -> None:
-    if rows:
-        connection.exec_driver_sql(text(connection, statement), rows)
-
-
 # Where something was taken away
 
 
@@ -144,7 +130,7 @@ def _correct(connection: Connection, lost: Iterable[tuple[Key, int]]) -> None:
     hours = dict.fromkeys((id_of(key), start) for key, start in lost)
     days = dict.fromkeys((key, start_of(DAY, start)) for key, start in hours)
     for level, places in ((HOUR, hours), (DAY, days)):
-        _run(
+        run(
             connection,
             "DELETE FROM rollup_breaks WHERE level = ? AND key = ? AND start = ? AND turns = 0",
             [(level, *place) for place in sorted(places)],

@@ -145,8 +145,8 @@ def count_others(connection: Connection, whole: Core) -> int:
 
 
 def cover(whole: Core) -> Iterator[Block]:
-    """The blocks smaller than ``TOGETHER`` that make up the core, as few as there
-    are, together with those of ``TOGETHER`` within them."""
+    """The blocks smaller than ``TOGETHER`` that make up the core, as few as there are, together
+    with those of ``TOGETHER`` within them."""
     first, end = whole.first, whole.end
     for size in range(TOGETHER):
         if first >= end:
@@ -216,7 +216,7 @@ def foremost(connection: Connection, whole: Core, limit: int) -> list[str]:
     return list({*(key for _, key in first), *others.scalars()})
 
 
-def _beside(connection: Connection, whole: Core, columns: Sequence[str] = ()) -> str:
+def _beside(connection: Connection, whole: Core, columns: Sequence[str]) -> str:
     """The sessions with turns of the window beside the core, and what these add up to."""
     nobody = f"SELECT {', '.join(('session_key', *columns))} FROM rollup_lives WHERE 1 = 0"  # noqa: S608
     each = (part for side in whole.beside for part in parts(connection.dialect, side, columns))
