@@ -135,6 +135,11 @@ export function announce(sentence) {
   if (region) region.textContent = sentence;
 }
 
+/** Words between backticks are settings, headers and fields. @param {string} text */
+export function worded(text) {
+  return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
+}
+
 /**
  * A value that copies itself when pressed.
  * @param {string} value what is copied

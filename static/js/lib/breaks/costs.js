@@ -1,12 +1,12 @@
 // @ts-check
 // What misses cost, by cause, and what a remedy would have saved. What is benign stands apart.
 
-import { h } from "../dom.js";
+import { h, worded } from "../dom.js";
 import { GENERATION, narrowed } from "../drill.js";
 import { href } from "../filters.js";
 import { compact, counted, dollars, integer, milliseconds, orUnknown, regrouped } from "../format.js";
 import { redraw } from "../keyed.js";
-import { costOf, worded } from "./words.js";
+import { costOf } from "./words.js";
 
 /** @typedef {import("../filters.js").View} View */
 

@@ -2,12 +2,12 @@
 // The groups of breaks, one row each; cards where the page is narrow.
 
 import { bars, spark } from "../bars.js";
-import { h, icon } from "../dom.js";
+import { h, icon, worded } from "../dom.js";
 import { compact, counted, integer, orUnknown, regrouped } from "../format.js";
 import { redraw } from "../keyed.js";
 import { when } from "../server-time.js";
 import { rangeWords } from "../time.js";
-import { acts, breakPage, breakRows, breakTag, breakWord, costOf, decidedWords, OPEN, worded } from "./words.js";
+import { acts, breakPage, breakRows, breakTag, breakWord, costOf, decidedWords, OPEN } from "./words.js";
 
 /** @typedef {import("../filters.js").View} View */
 

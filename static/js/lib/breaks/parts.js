@@ -1,13 +1,13 @@
 // @ts-check
 // One group of breaks: what it is, since when, what was new then, whose it is, and its last examples.
 
-import { copyable, fill, h } from "../dom.js";
+import { copyable, fill, h, worded } from "../dom.js";
 import { changed, href } from "../filters.js";
 import { compact, counted, integer, orUnknown, percent, regrouped } from "../format.js";
 import { redraw } from "../keyed.js";
 import { when } from "../server-time.js";
 import { clock, day, moment } from "../time.js";
-import { acts, breakRows, breakTag, costOf, worded } from "./words.js";
+import { acts, breakRows, breakTag, costOf } from "./words.js";
 
 /** @typedef {import("../filters.js").View} View */
 

@@ -1,12 +1,11 @@
 // @ts-check
 // Two tables of sessions: histories that were condensed, and what decides whose cache a turn meets.
 
-import { h } from "../dom.js";
+import { h, worded } from "../dom.js";
 import { changed, href } from "../filters.js";
 import { compact, counted, dollars, integer, orUnknown, regrouped } from "../format.js";
 import { redraw } from "../keyed.js";
 import { moment } from "../time.js";
-import { worded } from "./words.js";
 
 /** @typedef {import("../filters.js").View} View */
 

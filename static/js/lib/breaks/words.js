@@ -78,11 +78,6 @@ export function costOf({ cost_usd: usd, turns_without_price: without }) {
   return [value, usd !== null && without > 0 && h("span", { class: "second" }, `${counted(without, "turn")} without a price`)];
 }
 
-/** Words between backticks are settings, headers and fields. @param {string} text */
-export function worded(text) {
-  return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
-}
-
 /**
  * What may be done about a group.
  * @param {any} group

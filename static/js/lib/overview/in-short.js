@@ -2,8 +2,8 @@
 // The overview in a few sentences: how much was read anew and why that grew, what breaks took of it, and what broke most.
 
 import { get } from "../api.js";
-import { breakApi, breakPage, worded } from "../breaks/words.js";
-import { byId, fill, h } from "../dom.js";
+import { breakApi, breakPage } from "../breaks/words.js";
+import { byId, fill, h, worded } from "../dom.js";
 import { apiQuery, href } from "../filters.js";
 import { compact, counted, dollars, percent, regrouped } from "../format.js";
 import { moment } from "../time.js";

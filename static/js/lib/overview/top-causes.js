@@ -2,8 +2,8 @@
 // The first causes of breaks on the overview: sentence, turns, missed tokens and what they cost.
 
 import { get } from "../api.js";
-import { breakPage, breakRows, costOf, worded } from "../breaks/words.js";
-import { byId, fill, h } from "../dom.js";
+import { breakPage, breakRows, costOf } from "../breaks/words.js";
+import { byId, fill, h, worded } from "../dom.js";
 import { apiQuery, href } from "../filters.js";
 import { compact, counted, orUnknown, regrouped } from "../format.js";
 

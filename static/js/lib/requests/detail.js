@@ -1,7 +1,7 @@
 // @ts-check
 // One row in full: every column, grouped, with ids to copy and values to filter by.
 
-import { add, fill, h, icon } from "../dom.js";
+import { add, fill, h, icon, worded } from "../dom.js";
 import { changed, cleared, href } from "../filters.js";
 import { regrouped, UNKNOWN } from "../format.js";
 import { copyButton } from "../snippet.js";
@@ -65,14 +65,6 @@ function ofTheCache(row) {
   if (!row.cache_why) return null;
   const remedy = row.cache_remedy && h("div", {}, h("dt", {}, "What helps the cache"), h("dd", {}, ...worded(row.cache_remedy)));
   return h("dl", { class: "of-cache" }, h("div", {}, h("dt", {}, "Prompt cache"), h("dd", {}, regrouped(row.cache_why))), remedy || null);
-}
-
-/**
- * Words between backticks are settings, headers and fields.
- * @param {string} text
- */
-function worded(text) {
-  return text.split("`").map((part, index) => (index % 2 ? h("code", {}, part) : part));
 }
 
 /**
