@@ -20,7 +20,7 @@ const PRICES = /** @type {Record<string, string>} */ ({
 });
 
 /** Columns that copy themselves. */
-export const IDS = new Set(["turn_id", "session", "session_key", "root_session", "turn_group", "tenant", "chain", "connection", "response_id", "previous_response_id", "prompt_cache_key", "fingerprint", "tools_digest", "instructions_digest", "prefix_digest", "baseline_digest", "import_id"]);
+const IDS = new Set(["turn_id", "session", "session_key", "root_session", "turn_group", "tenant", "chain", "connection", "response_id", "previous_response_id", "prompt_cache_key", "fingerprint", "tools_digest", "instructions_digest", "prefix_digest", "baseline_digest", "import_id"]);
 const NAMED = new Set(["session", "root_session", "prompt_cache_key"]);
 
 /**

@@ -52,7 +52,7 @@ export function columnOf(name) {
 
 /** @param {string} name */
 function isNumber(name) {
-  return /_tokens$|_ms$|^bytes_|^items_|_items$|^epoch|^attempts$|^diverged_at$|^http_status$|^cost_usd$/.test(name) && name !== "epoch_reset_reason";
+  return /_tokens$|_ms$|^bytes_|^items_|_items$|^epoch(_turn)?$|^attempts$|^diverged_at$|^http_status$|^cost_usd$/.test(name);
 }
 
 /**

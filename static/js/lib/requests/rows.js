@@ -42,11 +42,11 @@ export class Rows {
 
   /** @param {IntersectionObserverEntry[]} entries */
   #moved(entries) {
-    const known = entries.map((entry) => ({ part: this.#of.get(entry.target), near: entry.isIntersecting, height: entry.boundingClientRect.height }));
-    for (const { part, near, height } of known) {
+    for (const { target, isIntersecting: near, boundingClientRect } of entries) {
+      const part = this.#of.get(target);
       if (!part) continue;
       if (near && !part.drawn) this.#fill(part);
-      else if (!near && part.drawn && !inUse(part.body)) this.#empty(part, height);
+      else if (!near && part.drawn && !inUse(part.body)) this.#empty(part, boundingClientRect.height);
     }
     this.number();
   }
@@ -104,8 +104,7 @@ export class Rows {
     } else {
       const at = part.rows.indexOf(next);
       part.rows.splice(at, 0, row);
-      if (!part.drawn) return null;
-      part.body.insertBefore(this.#draw(row), part.body.children[at]);
+      if (part.drawn) part.body.insertBefore(this.#draw(row), part.body.children[at]);
     }
     this.number();
     return this.element(row.turn_id);
