@@ -10,6 +10,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 from fastapi import FastAPI
 from sqlalchemy import Engine
@@ -36,7 +37,7 @@ from app.ledger.rows import TurnRow
 from app.ledger.writer import LedgerWriter
 from app.merging import Merger
 from app.paths import STATIC
-from app.pricing import sellers
+from app.pricing import price_of, sellers
 from app.pruning import Pruner
 from app.settings import Settings
 from app.tasks import Tasks
@@ -143,6 +144,7 @@ async def _start(service: Service, stack: AsyncExitStack) -> None:
         service.clock,
         on_written=written,
         within=announcer.announce,
+        price=partial(price_of, upstreams=sellers(settings)),
         journal=journal,
     )
     stack.push_async_callback(asyncio.to_thread, writer.close, CLOSE_SECONDS)

@@ -1,7 +1,8 @@
 """Gives the turns of the ledger their list prices, those that have none yet (docs/ledger.md).
 
-Beside the service, after the turns are judged, and once after an import. The price list is loaded
-in the thread that first needs it.
+Rows of a gateway get theirs from its writer, by ``price_of``; the rest beside the service, after
+the turns are judged, and once after an import. The price list is loaded in the thread that first
+needs it.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ from app.ledger.database import WRITES
 from app.ledger.journal.journal import Journal, JournalState, Waiting
 from app.ledger.journal.records import Begun
 from app.ledger.rows import TurnRow, to_ms
-from app.ledger.store import insert_rows
+from app.ledger.store import Price, insert_rows
 
 logger = logging.getLogger(__name__)
 
@@ -71,7 +71,8 @@ class WriterState:
 
 class LedgerWriter:
     """``on_written`` is called in the writer's thread with each batch, after its commit; ``within``
-    before it, in the same transaction, with the rows that are new."""
+    before it, in the same transaction, with the rows that are new. With ``price`` rows come with
+    their prices: what it cannot tell waits, as all rows do without it."""
 
     def __init__(
         self,
@@ -80,6 +81,7 @@ class LedgerWriter:
         *,
         on_written: Callable[[list[TurnRow]], None] | None = None,
         within: Callable[[Connection, list[TurnRow]], None] | None = None,
+        price: Callable[[TurnRow], Price] | None = None,
         journal: Journal | None = None,
         batch_size: int = 500,
         linger: float = 0.05,
@@ -87,6 +89,7 @@ class LedgerWriter:
     ) -> None:
         self.on_written = on_written
         self._within = within
+        self._price = price
         self._engine = engine.execution_options(**WRITES)
         self._clock = clock
         self._batch_size = batch_size
@@ -304,6 +307,7 @@ class LedgerWriter:
 
     def _write(self, batch: Sequence[TurnRow]) -> list[TurnRow]:
         """Write a batch; returns it as written. Raises only what may pass by itself."""
+        self._put_prices(batch)
         try:
             return self._insert_all(batch)
         except Exception as error:
@@ -323,6 +327,18 @@ class LedgerWriter:
         with self._changed:
             self._rejected += len(refused)
         return written
+
+    def _put_prices(self, batch: Sequence[TurnRow]) -> None:
+        if self._price is None:
+            return
+        for row in batch:
+            if row.price_note is None and row.cost_usd is None:
+                try:
+                    row.cost_usd, row.price_note = self._price(row)
+                except Exception as error:
+                    logger.error("turns are not priced at once: %s", type(error).__name__)
+                    self._price = None
+                    return
 
     def _insert_all(self, batch: Sequence[TurnRow]) -> list[TurnRow]:
         with self._engine.begin() as connection:

@@ -78,6 +78,7 @@ async def test_a_row_reaches_every_browser_as_it_is_written(tmp_path):
             while len(seen) < 2:
                 seen += (await first.receive_json())["rows"]
             assert [row["mode"] for row in seen] == ["ws_full", "ws_incremental"]
+            assert all(row["price_note"] for row in seen)
             only = await second.receive_json()
             assert (only["seq"], only["type"]) == (1, "rows")
             assert [row["mode"] for row in only["rows"]] == ["ws_incremental"]

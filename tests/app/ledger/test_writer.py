@@ -15,6 +15,8 @@ from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
 from app.ledger.queries import stream
 from app.ledger.rows import COLUMNS, TurnRow, to_ms
+from app.ledger.store import Price
+from app.ledger.summary import summarize
 from app.ledger.writer import LedgerWriter, write_rows
 from tests.support.clock import START, ManualClock
 from tests.support.ledger import everything
@@ -345,6 +347,34 @@ def test_many_rows_can_be_written_at_once_as_they_are(engine: Engine):
     assert 5 == write_rows(engine, rows, batch_size=2)
     assert 1 == write_rows(engine, [rows[0], make_row()])
     assert rows == stored(engine)[:5]
+
+
+# --- with prices ----------------------------------------------------------------------------------
+
+
+def test_rows_come_with_their_prices_and_keep_one_that_they_have(engine: Engine, make_writer):
+    told = []
+    writer = make_writer(price=lambda _row: Price(Decimal(2), "a note"), on_written=told.extend)
+    for row in (make_row(), make_row(cost_usd=Decimal(1)), make_row(price_note="no_usage")):
+        writer.record(row)
+    assert writer.close()
+    priced = [(Decimal(2), "a note"), (Decimal(1), None), (None, "no_usage")]
+    assert priced == [(row.cost_usd, row.price_note) for row in stored(engine)]
+    assert priced == [(row.cost_usd, row.price_note) for row in told]
+    known = summarize(engine, everything()).cost
+    assert (3 * 10**9, 2) == (known.nano_usd, known.priced)
+
+
+def test_a_price_that_cannot_be_told_costs_no_row(engine: Engine, make_writer, caplog):
+    def fail(_row):
+        raise ValueError("secret words")
+
+    writer = make_writer(price=fail)
+    for _ in range(2):
+        writer.record(make_row())
+        assert writer.flush()
+    assert [(None, None)] * 2 == [(row.cost_usd, row.price_note) for row in stored(engine)]
+    assert ["turns are not priced at once: ValueError"] == caplog.messages
 
 
 # --- with a journal -------------------------------------------------------------------------------
