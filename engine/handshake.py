@@ -8,8 +8,8 @@ to travel in each frame, or all later turns would be attributed to the first one
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, MutableMapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -49,6 +49,7 @@ _PER_TURN = {
         "ws_request_header_x_openai_internal_codex_responses_lite"
     ),
 }
+_SENDER = "sender"
 _CODEX_BETA = "responses_websockets=2026-02-06"
 
 
@@ -78,25 +79,59 @@ def identity(tenant: str, upstream: str, headers: Sequence[tuple[str, str]], key
     return digests.mac(key, "connection", tenant, upstream, *flat)
 
 
-@lru_cache(maxsize=256)
-def of(
-    headers: tuple[tuple[str, str], ...], tenant: str, upstream: str, key: bytes
-) -> tuple[tuple[tuple[str, str], ...], bytes]:
-    """The headers of a request that open a connection, and the identity that goes with them.
+class Sender(NamedTuple):
+    """What the headers of a request say of connections and frames. It holds credentials."""
 
-    Most clients send the same headers with each turn.
+    headers: tuple[tuple[str, str], ...]
+    tenant: str
+    upstream: str
+    opening: tuple[tuple[str, str], ...]
+    """The headers that open a connection."""
+    identity: bytes
+    per_turn: Mapping[str, str]
+    """What of the headers travels in frames, by its names there."""
+
+
+def sender(
+    headers: tuple[tuple[str, str], ...],
+    tenant: str,
+    upstream: str,
+    key: bytes,
+    memory: MutableMapping[str, Sender],
+) -> Sender:
+    """Worked out once for each ``memory``: most clients send the same headers with each turn.
+
+    A memory is of one client, and goes when its connection does.
     """
-    opening = handshake(headers)
-    return opening, identity(tenant, upstream, opening, key)
+    known = memory.get(_SENDER)
+    if known is None or (headers, tenant, upstream) != known[:3]:
+        opening = handshake(headers)
+        named = identity(tenant, upstream, opening, key)
+        known = Sender(headers, tenant, upstream, opening, named, per_turn(headers))
+        memory[_SENDER] = known
+    return known
+
+
+def per_turn(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Of a request's headers those that change with every turn, by their names in a frame."""
+    given = list(headers)
+    codex = any(name.startswith("x-codex-") for name, _ in given)
+    return {
+        _PER_TURN[name]: value
+        for name, value in given
+        if name in _PER_TURN and (codex or name.startswith("x-openai"))
+    }
 
 
 def client_metadata(
-    raw: bytes | None, headers: Iterable[tuple[str, str]], turn_state: str | None
+    raw: bytes | None, per_turn: Mapping[str, str], turn_state: str | None
 ) -> bytes | None:
     """The frame's ``client_metadata``: the client's own, and the per-turn headers it lacks.
 
     None where nothing has to be added: then the client's bytes stay as they are.
     """
+    if not per_turn and turn_state is None:
+        return None
     try:
         given = {} if raw is None else msgspec.json.decode(raw)
     except msgspec.MsgspecError:
@@ -105,20 +140,14 @@ def client_metadata(
         given = {}
     if not isinstance(given, dict):
         return None
-    added = _missing(given, headers, turn_state)
+    added = _missing(given, per_turn, turn_state)
     return json.dumps({**given, **added}).encode() if added else None
 
 
 def _missing(
-    given: Mapping[str, object], headers: Iterable[tuple[str, str]], turn_state: str | None
+    given: Mapping[str, object], per_turn: Mapping[str, str], turn_state: str | None
 ) -> dict[str, str]:
-    codex = {name: value for name, value in headers if name.startswith("x-codex-")}
-    added = {}
-    for name, value in headers:
-        if name in _PER_TURN and (codex or name.startswith("x-openai")):
-            key = _PER_TURN[name]
-            if key not in given:
-                added[key] = value
+    added = {key: value for key, value in per_turn.items() if key not in given}
     if turn_state is not None and "x-codex-turn-state" not in {*given, *added}:
         added["x-codex-turn-state"] = turn_state
     return added

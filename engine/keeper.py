@@ -54,9 +54,12 @@ class Keeper:
         self._own: dict[str, str] = {}
         """The ids of the connections that only one client socket uses, by that socket."""
 
-    def handshake(self, turn: Turn) -> tuple[tuple[tuple[str, str], ...], bytes]:
+    def sender(self, turn: Turn) -> handshake.Sender:
+        """What the turn's headers say of its connection and its frames."""
         call = turn.call
-        return handshake.of(call.headers, call.tenant, call.upstream.name, self._key)
+        return handshake.sender(
+            call.headers, call.tenant, call.upstream.name, self._key, call.memory
+        )
 
     def expand(self, turn: Turn, named: str) -> bool:
         """Expand a request that names an anchor of ours; False where it is to go as it is."""
@@ -134,7 +137,7 @@ class Keeper:
             # Only digests are kept of what the client named: it can be found in one anchor alone.
             base = request.items.base
             anchors = [one for one in anchors if isinstance(base, Baseline) and one.items is base]
-        asker = decision.Asker(turn.call.socket, self.handshake(turn)[1], self._key)
+        asker = decision.Asker(turn.call.socket, self.sender(turn).identity, self._key)
         if policy.continuation == "store":
             account = handshake.account(turn.call.headers)
             plan = kept.decide(anchors, request, policy, epoch, asker, account=account)

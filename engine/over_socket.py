@@ -74,7 +74,7 @@ class SocketSide:
         anchor = found[1] if found is not None else None
         chain = anchor.chain if anchor is not None else None
         connection = self._keeper.connections.get(chain.connection) if chain is not None else None
-        _, identity = self._keeper.handshake(turn)
+        identity = self._keeper.sender(turn).identity
         usable = connection is not None and not connection.closed and _takes(chain, turn)
         if chain is not None and usable and chain.free_for(turn.call.socket, identity):
             chain.stage(self._clock.monotonic())
@@ -152,7 +152,7 @@ class SocketSide:
         chain = Chain(
             id=self._new_id("ch_"),
             connection=self._new_id("conn_"),
-            handshake=self._keeper.handshake(turn)[1],
+            handshake=self._keeper.sender(turn).identity,
             opened=now,
             last_used=now,
             model=turn.understood.text("model"),
@@ -164,7 +164,7 @@ class SocketSide:
     async def _connect(self, turn: Turn) -> Connection:
         """A fresh connection for the turn."""
         call, policy = turn.call, turn.call.upstream.policy
-        headers, _ = self._keeper.handshake(turn)
+        headers = self._keeper.sender(turn).opening
         began = self._clock.monotonic()
         connection: Connection | None = None
         for last in (False, True):  # pragma: no branch - the last attempt breaks or raises
@@ -319,7 +319,7 @@ class SocketSide:
         raw = turn.understood.fields.get("client_metadata")
         state = turn.scope.turn_states.get(turn.call.turn_group or "")
         return handshake.client_metadata(
-            None if raw is None else bytes(raw), turn.call.headers, state
+            None if raw is None else bytes(raw), self._keeper.sender(turn).per_turn, state
         )
 
 

@@ -79,7 +79,7 @@ class Shadow:
         """What the client continues by itself is on the chain that holds it, or on a new one."""
         found = self._keeper.sessions.find(named, turn.scope.key)
         chain = None if found is None else found[1].chain
-        _, identity = self._keeper.handshake(turn)
+        identity = self._keeper.sender(turn).identity
         if chain is not None and chain.free_for(turn.call.socket, identity):
             chain.stage(self._clock.monotonic())
             self._keeper.sessions.move(chain, turn.scope)
@@ -101,7 +101,7 @@ class Shadow:
         turn.chain = chain = Chain(
             id=self._new_id("ch_"),
             connection=NO_CONNECTION,
-            handshake=self._keeper.handshake(turn)[1],
+            handshake=self._keeper.sender(turn).identity,
             opened=now,
             last_used=now,
         )

@@ -15,6 +15,7 @@ from engine import digests, items
 from engine.baseline import Baseline
 from engine.chain import Anchor, Chain, Staged
 from engine.decision import Plan, eligible
+from engine.handshake import Sender
 from engine.model import Evidence, Kind, Mode, Policy, Reason, Status, TurnFacts, Usage
 from engine.request import Request
 from engine.sessions import Scope
@@ -66,6 +67,8 @@ class Call:
     compaction: bool = False
     request: Request | None = None
     """The body, where the driver has read it already (``Driver.read``)."""
+    memory: dict[str, Sender] = field(default_factory=dict, repr=False)
+    """For what is worked out of ``headers``: the same one as long as the same client sends them."""
 
 
 class Timer(Protocol):

@@ -9,6 +9,7 @@ from app.gateway.identity import Identity
 from app.gateway.rows import Receipt
 from app.gateway.upstreams import Target
 from engine.driver import Call
+from engine.handshake import Sender
 from engine.request import Request
 
 
@@ -23,6 +24,7 @@ def call_of(
     socket: str | None = None,
     epoch_reset: str | None = None,
     request: Request | None = None,
+    memory: dict[str, Sender],
 ) -> Call:
     return Call(
         turn_id=receipt.turn_id,
@@ -42,4 +44,5 @@ def call_of(
         epoch_reset=epoch_reset,
         compaction=identity.compaction,
         request=request,
+        memory=memory,
     )

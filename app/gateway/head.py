@@ -15,6 +15,7 @@ from app.gateway.upstreams import Target
 from app.gateway.wire import RawHeaders, Scope, extension
 from app.http_connection import MEMORY
 from app.keys import Keys
+from engine.handshake import Sender
 
 _LENGTH = b"content-length"
 
@@ -27,6 +28,8 @@ class Head:
         self.target: Target | None = None
         """Where it goes, once that was found."""
         self._tenant: str | None = None
+        self.memory: dict[str, Sender] = {}
+        """The engine's, of the headers."""
 
     @cached_property
     def path(self) -> str:

@@ -58,6 +58,7 @@ async def serve(
         transport="sse" if taken.fields.stream else "http",
         epoch_reset=taken.identity.epoch_reset,
         request=taken.request,
+        memory=taken.memory,
     )
     begin(context, taken.receipt, taken.identity)
     await _answer(context, call, scope, receive, send)

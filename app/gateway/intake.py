@@ -22,6 +22,7 @@ from app.gateway.upstreams import Target
 from app.gateway.wire import ClientGone, Receive, Refusal, Scope, Send, extension, refuse
 from app.http_connection import BODY
 from engine.aside import aside
+from engine.handshake import Sender
 from engine.request import Request
 
 
@@ -30,6 +31,8 @@ class Intake:
     receipt: Receipt
     headers: Headers
     """The client's, as far as the upstream gets them."""
+    memory: dict[str, Sender]
+    """For what the engine works out of them."""
     body: bytes
     fields: Fields
     identity: Identity
@@ -79,4 +82,4 @@ async def take(
     fields = None if request is None else fields_of(request.fields)
     if fields is None:
         fields = await aside(len(body), lambda: peek(body))
-    return Intake(receipt, head.forwarded, body, fields, identity(fields), request)
+    return Intake(receipt, head.forwarded, head.memory, body, fields, identity(fields), request)

@@ -63,7 +63,7 @@ async def _connect(socket: ClientSocket, first: Frame, rows: TunnelRows) -> Conn
     try:
         return await socket.context.websocket.connect(
             socket.target.queried.ws_url,
-            handshake(socket.forwarded()),
+            handshake(socket.forwarded),
             upstream.policy.connect_timeout,
         )
     except UpgradeRejected as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+from functools import cached_property
 
 from app.gateway import headers, tunnel
 from app.gateway.calls import call_of
@@ -22,6 +23,7 @@ from app.gateway.upstreams import Target
 from app.gateway.wire import Receive, Scope, Send, error_frame
 from app.tasks import describe
 from engine.driver import Answer, Call
+from engine.handshake import Sender
 from engine.model import Status
 
 logger = logging.getLogger(__name__)
@@ -48,6 +50,7 @@ class ClientSocket:
         self.context = context
         self.target = target
         self.given = headers.decode(scope["headers"])
+        self._memory: dict[str, Sender] = {}
         self.departure = Departure()
         self.inbox = Inbox(context, target.upstream.name, self._identify)
         self.seat = Seat()
@@ -126,11 +129,12 @@ class ClientSocket:
             self.target,
             frame.body,
             identity,
-            self.forwarded(),
+            self.forwarded,
             transport="ws",
             socket=self.id,
             epoch_reset=identity.epoch_reset if self._epoch_reset_is_due else None,
             request=request,
+            memory=self._memory,
         )
         self._epoch_reset_is_due = False  # the header came with the upgrade: it asks for one reset
         return call
@@ -178,6 +182,7 @@ class ClientSocket:
             ended = facts(self.context, frame.receipt, frame.identity, Status.CLIENT_CLOSED)
             self.context.record(ended)
 
+    @cached_property
     def forwarded(self) -> headers.Headers:
         """The upgrade's headers, without what they say of the turn that opened the socket."""
         kept = headers.forwarded(self.given, body_is_read=True)

@@ -4,7 +4,14 @@ import json
 
 import pytest
 
-from engine.handshake import client_metadata, handshake, identity, post_headers
+from engine.handshake import (
+    client_metadata,
+    handshake,
+    identity,
+    per_turn,
+    post_headers,
+    sender,
+)
 from engine.request import split
 
 BETA = "responses_websockets=2026-02-06"
@@ -45,7 +52,8 @@ def test_connections_are_shared_by_equal_headers_of_one_tenant_only():
     }  # fmt: skip
 
 
-TURN = [("x-codex-window-id", "w"), ("x-client-request-id", "r")]
+TURNS = (("x-codex-window-id", "w"), ("x-client-request-id", "r"))
+TURN = per_turn(TURNS)
 
 
 def test_the_headers_of_the_turn_travel_in_the_frame():
@@ -53,15 +61,14 @@ def test_the_headers_of_the_turn_travel_in_the_frame():
         "a": 1, "x-codex-window-id": "w", "x-client-request-id": "r", "x-codex-turn-state": "s",
     }  # fmt: skip
     assert json.loads(client_metadata(None, TURN, None))["x-codex-window-id"] == "w"
-    assert json.loads(client_metadata(b"null", [], "s")) == {"x-codex-turn-state": "s"}
+    assert json.loads(client_metadata(b"null", {}, "s")) == {"x-codex-turn-state": "s"}
 
 
 def test_what_the_client_says_itself_stays():
     raw = b'{"x-codex-turn-state":"own"}'
-    assert client_metadata(raw, [], "s") is None
-    assert (
-        client_metadata(b'{"x-codex-window-id":"own"}', [("x-codex-window-id", "w")], None) is None
-    )
+    assert client_metadata(raw, {}, "s") is None
+    given = per_turn([("x-codex-window-id", "w")])
+    assert client_metadata(b'{"x-codex-window-id":"own"}', given, None) is None
 
 
 @pytest.mark.parametrize("raw", [b"[]", b"5", b"{"])
@@ -70,7 +77,23 @@ def test_metadata_of_a_strange_shape_is_left_alone(raw):
 
 
 def test_other_clients_get_nothing_added():
-    assert client_metadata(None, [("x-client-request-id", "r")], None) is None
+    assert per_turn([("x-client-request-id", "r")]) == {}
+    assert client_metadata(None, {}, None) is None
+
+
+def test_what_headers_say_is_worked_out_once_and_anew_when_anything_of_it_changes():
+    memory = {}
+    first = sender((("authorization", "a"), *TURNS), "t", "u", b"k", memory)
+    assert first is sender((("authorization", "a"), *TURNS), "t", "u", b"k", memory)
+    assert (("authorization", "a"),) == first.opening
+    assert identity("t", "u", first.opening, b"k") == first.identity
+    assert TURN == first.per_turn
+    others = [
+        sender((("authorization", "b"), *TURNS), "t", "u", b"k", memory),
+        sender((("authorization", "b"), *TURNS), "x", "u", b"k", memory),
+        sender((("authorization", "b"), *TURNS), "x", "y", b"k", memory),
+    ]
+    assert 4 == len({first.identity, *(other.identity for other in others)})
 
 
 def test_a_post_keeps_the_clients_headers_but_those_of_the_body():

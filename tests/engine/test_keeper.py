@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import gc
 import json
+import weakref
 
 from app.demo.provider import faults
 from app.demo.provider.replies import message
@@ -26,7 +28,7 @@ def keeper() -> Keeper:
     )
 
 
-def turn_of(k: Keeper, body: dict, session: str | None = "s") -> Turn:
+def turn_of(k: Keeper, body: dict, session: str | None = "s", headers=()) -> Turn:
     raw = json.dumps(body).encode()
     upstream = Upstream("default", "https://provider/v1", Policy())
     call = Call(
@@ -37,9 +39,27 @@ def turn_of(k: Keeper, body: dict, session: str | None = "s") -> Turn:
         upstream=upstream,
         tenant="a",
         session=session,
+        headers=headers,
     )
     scope = k.sessions.scope(("a", "default", session))
     return Turn(call=call, request=split(raw), scope=scope, session=session or "")
+
+
+class Credential(str):
+    """One that can be looked for."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_a_credential_is_gone_with_the_turn_that_brought_it():
+    k = keeper()
+    given = Credential("Bearer sk-secret")
+    turn = turn_of(k, BODY, headers=(("authorization", given),))
+    k.settle(turn)
+    trace = weakref.ref(given)
+    del given, turn
+    gc.collect()
+    assert trace() is None
 
 
 def test_a_first_turn_has_no_baseline_and_is_the_first_of_its_epoch():

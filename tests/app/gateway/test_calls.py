@@ -7,6 +7,7 @@ from engine.driver import Upstream
 
 def test_a_call_holds_what_was_received_and_who_sent_it():
     upstream = Upstream("u", "https://h.example/v1")
+    memory = {}
     call = call_of(
         Receipt("t1", 10.0, 20.0, "u", "ws"),
         Target(upstream, "/responses"),
@@ -16,6 +17,7 @@ def test_a_call_holds_what_was_received_and_who_sent_it():
         transport="ws",
         socket="socket_1",
         epoch_reset="summarize",
+        memory=memory,
     )
     assert (call.turn_id, call.received_at, call.received_mono) == ("t1", 10.0, 20.0)
     assert (call.body, call.upstream, call.headers) == (b"{}", upstream, (("a", "b"),))
@@ -23,3 +25,4 @@ def test_a_call_holds_what_was_received_and_who_sent_it():
     assert (call.turn_group, call.client, call.client_version) == ("turn", "codex", "1.0")
     assert (call.transport, call.socket, call.compaction) == ("ws", "socket_1", True)
     assert call.epoch_reset == "summarize"
+    assert call.memory is memory
