@@ -10,7 +10,7 @@ rounds and their ratios, which are what carries over to other machines, beside t
 
 nginx is looked for in PATH; Starlette with httpx and LiteLLM in environments of their own, which
 ``--install-peers`` makes under .cache/peers. What is not installed is left out, LiteLLM also with
-``--short``.
+``--short``. "bare" is the least that the gateway's own packages can do, without a target.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ from benchmarks.relaying.peers import Peer
 from benchmarks.relaying.processes import cores
 from benchmarks.relaying.scenarios import Measured
 
-OURS, DIRECT, NGINX, STARLETTE, LITELLM = (
-    "Warmline", "direct", "nginx", "Starlette + httpx", "LiteLLM",
+OURS, DIRECT, NGINX, STARLETTE, LITELLM, BARE = (
+    "Warmline", "direct", "nginx", "Starlette + httpx", "LiteLLM", "bare",
 )  # fmt: skip
 _SLOW = {STARLETTE: 10, LITELLM: 60}
 """They are given so many times fewer turns."""
@@ -103,6 +103,11 @@ def added(found: dict[str, Measured], figure: str) -> dict[str, float]:
     return {n: max(1.0, getattr(one, figure) - base) for n, one in found.items() if n != DIRECT}
 
 
+def quick_ones(there: Sequence[Peer]) -> list[Peer]:
+    """Those that are worth a long run; what is bare would only send large bodies on in full."""
+    return [peer for peer in there if peer.name not in (*_SLOW, BARE)]
+
+
 def burst(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     print("\n32 clients, all events at once")
     found = rounds(there, count, int(3200 * scale), scenarios.burst)
@@ -132,7 +137,7 @@ def paced(report: Report, there: Sequence[Peer], count: int, scale: float) -> No
 
 
 def long(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
-    quick = [peer for peer in there if peer.name not in _SLOW]
+    quick = quick_ones(there)
     for size, target in ((1_000_000, 1.3), (10_000_000, 1.0)):
         print(f"\n{size // 1_000_000} MB transcript, continued; the others pass the whole body")
 
@@ -159,7 +164,7 @@ def memory(report: Report, there: Sequence[Peer]) -> None:
 def stalls(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     size = 20_000_000
     print(f"\nthe latest event of other streams, ms, beside a body of {size // 1_000_000} MB")
-    quick = [peer for peer in there if peer.name not in _SLOW]
+    quick = quick_ones(there)
     worst: dict[str, float] = {}
     for _ in range(max(1, int(count * scale))):
         for kind, requests in scenarios.large_bodies(size):
@@ -173,7 +178,7 @@ def stalls(report: Report, there: Sequence[Peer], count: int, scale: float) -> N
 def crowd(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     sessions = 1_000 if scale >= 1 else 300
     print(f"\n{sessions} open sessions, one event in 200 ms, a turn of each in 12 s")
-    quick = [peer for peer in there if peer.name not in _SLOW]
+    quick = quick_ones(there)
     one = rounds(quick, count, 100, scenarios.alone)
     found = {peer.name: scenarios.crowd(peer, sessions, 3, 12.0) for peer in quick}
     for name, many in found.items():
@@ -201,7 +206,7 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
         up = peers.upstream(scratch)
         there = [peers.direct(up)]
         try:
-            starts = [(NGINX, peers.nginx), (STARLETTE, peers.starlette)]
+            starts = [(NGINX, peers.nginx), (STARLETTE, peers.starlette), (BARE, peers.bare)]
             if scale >= 1 and not {"burst", "alone"}.isdisjoint(names):
                 starts.append((LITELLM, peers.litellm))
             for name, start in starts:

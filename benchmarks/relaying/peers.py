@@ -1,4 +1,4 @@
-"""What is measured: nothing in between, nginx, Starlette with httpx, LiteLLM, and Warmline."""
+"""What is measured: nothing in between, nginx, others, what is bare of all, and Warmline."""
 
 from __future__ import annotations
 
@@ -138,15 +138,25 @@ def starlette(up: Upstream, scratch: Path) -> Peer | None:
     python = PEERS / "starlette" / "bin" / "python"
     if not python.exists():
         return None
+    return _uvicorn("Starlette + httpx", python, "starlette_httpx:app", up, scratch)
+
+
+def bare(up: Upstream, scratch: Path) -> Peer:
+    """In the project's own environment."""
+    options = ["--http", "httptools", "--loop", "asyncio", "--lifespan", "off", "--ws", "none"]
+    return _uvicorn("bare", Path(sys.executable), "bare:app", up, scratch, *options)
+
+
+def _uvicorn(name: str, python: Path, app: str, up: Upstream, scratch: Path, *options: str) -> Peer:
     port = free_port()
     process = Process(
         [str(python), "-m", "uvicorn", "--app-dir", str(Path(__file__).parent), "--port", str(port),
-         "--no-access-log", "--log-level", "warning", "starlette_httpx:app"],
-        cores()[0], scratch / "starlette.log",
+         "--no-access-log", "--log-level", "warning", *options, app],
+        cores()[0], scratch / f"{app}.log",
         {"UPSTREAM": f"http://127.0.0.1:{up.burst}", "PACED": f"http://127.0.0.1:{up.paced}"},
     )  # fmt: skip
     process.wait_for(port)
-    return Peer("Starlette + httpx", process, lambda _: port)
+    return Peer(name, process, lambda _: port)
 
 
 def litellm(up: Upstream, scratch: Path) -> Peer | None:
