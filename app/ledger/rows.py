@@ -24,8 +24,8 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 @dataclass(slots=True, kw_only=True)
 class TurnRow:
     """Nobody changes it but who has it from its maker and writes it: the writer, which sets
-    ``recorded_at`` and the price, and an import. Not frozen, and not copied: with so many fields that takes four
-    times as long, and one is made for every turn."""
+    ``recorded_at`` and the price, and an import. Not frozen, and not copied: with so many fields
+    that takes four times as long, and one is made for every turn."""
 
     # The turn
     turn_id: str
