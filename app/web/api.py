@@ -19,6 +19,7 @@ from app.ledger import queries, retention
 from app.ledger.before import before
 from app.ledger.cells import Cost, TokenTotals
 from app.ledger.filters import PARAMETERS
+from app.ledger.newest import Newest
 from app.ledger.rows import iso, money, to_ms
 from app.ledger.summary import Summary, summarize
 from app.web.answers import JsonAnswer
@@ -156,6 +157,12 @@ def limit_of(text: str | None) -> int:
         ) from None
     queries.check_limit(limit)
     return limit
+
+
+def newest_frame(web: Web, told: Newest) -> dict[str, Any]:
+    """``Web.frame`` of what is told of the newest rows of a view; ``newest`` is how many they are,
+    None where the view is whole."""
+    return web.frame(told.view) | {"newest": told.rows}
 
 
 def one_of(name: str, word: str, words: Iterable[str]) -> str:

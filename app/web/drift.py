@@ -9,10 +9,11 @@ from app.analysis.drift import KINDS, Drift
 from app.ledger import drift as ledger
 from app.ledger.database import reading
 from app.ledger.filters import only
+from app.ledger.newest import newest
 from app.ledger.rows import iso
 from app.web.alerts.bodies import Json
 from app.web.answers import JsonAnswer
-from app.web.api import limit_of, parameters
+from app.web.api import limit_of, newest_frame, parameters
 from app.web.web import Web
 
 
@@ -26,12 +27,15 @@ def router(web: Web) -> APIRouter:
         limit = limit_of(request.query_params.get("limit"))
         found: list[Drift] = []
         with reading(web.ledger) as connection:
-            changed = ledger.changed(connection, view, tuple(KINDS), limit=limit)
+            told = newest(connection, view)
+            changed = ledger.changed(connection, told.view, tuple(KINDS), limit=limit)
             for name in changed.names:
-                found += analysis.drifts(ledger.rows_of(connection, view, name, analysis.COLUMNS))
+                found += analysis.drifts(
+                    ledger.rows_of(connection, told.view, name, analysis.COLUMNS)
+                )
         found.sort(key=lambda one: (-one.missed, -one.changes, one.session_key, one.kind))
         return JsonAnswer(
-            web.frame(view)
+            newest_frame(web, told)
             | {
                 "further": changed.further,
                 "kinds": {kind: _sum(found, kind) for kind in KINDS},

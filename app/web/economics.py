@@ -23,9 +23,10 @@ from app.ledger import economics as rows
 from app.ledger import verdict_sums
 from app.ledger.database import reading
 from app.ledger.filters import only
+from app.ledger.newest import newest
 from app.pricing import sellers
 from app.web.answers import JsonAnswer
-from app.web.api import parameters
+from app.web.api import newest_frame, parameters
 from app.web.web import Web
 from engine.model import Kind
 
@@ -39,9 +40,10 @@ def router(web: Web) -> APIRouter:
         view = web.view(request)
         found = Losses()
         with reading(web.ledger) as connection:
-            sums = verdict_sums.sums(connection, view)
-            warm = rows.warm(connection, view, LOSSES)
-            lost = rows.lost(connection, view, LOSSES, COMPARED)
+            of = newest(connection, view)
+            sums = verdict_sums.sums(connection, of.view)
+            warm = rows.warm(connection, of.view, LOSSES)
+            lost = rows.lost(connection, of.view, LOSSES, COMPARED)
             for turn in told(warm, lost, sellers_of(web)):
                 found.add(*turn)
         benign: dict[str | None, int] = {}
@@ -50,7 +52,7 @@ def router(web: Web) -> APIRouter:
                 benign[one.verdict] = benign.get(one.verdict, 0) + one.turns
         unjudged = benign.pop(None, 0)
         return JsonAnswer(
-            web.frame(view)
+            newest_frame(web, of)
             | {
                 "price_list": _price_list(),
                 "total": waste_as_dict(found.total) | {"filters": LOST},
@@ -78,10 +80,11 @@ def router(web: Web) -> APIRouter:
         """What condensing a history cost and saved. An estimate."""
         view = web.view(request)
         with reading(web.ledger) as connection:
-            passing = rows.passing(connection, view, Verdict.HISTORY_REWRITE, NO_REWRITE)
+            of = newest(connection, view)
+            passing = rows.passing(connection, of.view, Verdict.HISTORY_REWRITE, NO_REWRITE)
             found = Resets.of(compaction.resets(passing, sellers_of(web)))
         return JsonAnswer(
-            web.frame(view)
+            newest_frame(web, of)
             | {"price_list": _price_list()}
             | resets_as_dict(found)
             | {"filters": only([one.turn_id for one in found.listed])}

@@ -11,8 +11,9 @@ from app.analysis import witnesses
 from app.analysis.witnesses import Accord, Layer
 from app.ledger import witnesses as counts
 from app.ledger.database import reading
+from app.ledger.newest import newest
 from app.web.answers import JsonAnswer
-from app.web.api import parameters
+from app.web.api import newest_frame, parameters
 from app.web.web import Web
 
 _CELL = ("client", "provider", "tokens", "accord", "layer")
@@ -30,7 +31,8 @@ def router(web: Web) -> APIRouter:
         said: dict[tuple[str, ...], str] = {}
         cold = {"turns": 0, "missed_tokens": 0}
         with reading(web.ledger) as connection:
-            found = counts.counted(connection, view, witnesses.COLUMNS)
+            told = newest(connection, view)
+            found = counts.counted(connection, told.view, witnesses.COLUMNS)
         for row, number, tokens in found:
             seen = witnesses.witnessed(row)
             cell = (*witnesses.says(row), seen.accord, seen.layer)
@@ -42,7 +44,7 @@ def router(web: Web) -> APIRouter:
                 cold["missed_tokens"] += tokens
         cells = sorted(turns, key=lambda cell: (-missed[cell], -turns[cell], cell))
         return JsonAnswer(
-            web.frame(view)
+            newest_frame(web, told)
             | {
                 "turns": turns.total(),
                 "accord": _summed(cells, turns, missed, Accord, 3),

@@ -119,3 +119,16 @@ def test_no_breaks_are_good_news_and_new_ones_come_by_themselves(open_page, empt
     expect(groups(page)).to_have_count(1)
     expect(groups(page).locator("[data-label='Tokens lost']")).to_contain_text("–")
     expect(groups(page).locator("[data-label='List-price estimate']")).to_contain_text("–")
+
+
+def test_what_is_told_of_the_newest_turns_alone_says_so_and_leads_to_no_others(
+    open_page, sampled, monkeypatch
+):
+    monkeypatch.setattr("app.ledger.newest.MOST", 200)
+    page, _ = open_page()
+    open_breaks(page, sampled, "?from=now-7d")
+    for part in ("#costs", "#resets", "#witnesses", "#drift"):
+        expect(page.locator(part)).to_contain_text("Of the newest 200 turns of this range: since")
+    since = sampled.get("/api/causes", **{"from": "now-7d"})["range"]["from"]
+    rows = page.get_by_role("link", name=re.compile("lost tokens: show the rows"))
+    assert [since] == parse_qs(urlsplit(rows.get_attribute("href")).query)["from"]

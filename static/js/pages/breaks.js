@@ -6,7 +6,7 @@ import { costLine, drawCosts } from "../lib/breaks/costs.js";
 import { drawList } from "../lib/breaks/list.js";
 import { drawDrift, drawResets } from "../lib/breaks/resets.js";
 import { drawWitnesses } from "../lib/breaks/witnesses.js";
-import { OPEN } from "../lib/breaks/words.js";
+import { newestWords, OPEN } from "../lib/breaks/words.js";
 import { all, byId, fill, h } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
 import { apiQuery, filterQuery, inRange, pageQuery } from "../lib/filters.js";
@@ -114,7 +114,7 @@ function showCounts(told) {
 
 const PARTS = /** @type {const} */ ([["causes", "costs"], ["resets", "resets"], ["witnesses", "witnesses"], ["drift", "drift"]]);
 
-/** One after the other: each reads all rows of the view. @param {AbortSignal} signal */
+/** One after the other: each reads the rows of the view, or its newest ones. @param {AbortSignal} signal */
 async function fetchCosts(signal) {
   const { view } = toolbar;
   for (const [path, id] of PARTS) {
@@ -122,13 +122,16 @@ async function fetchCosts(signal) {
     try {
       const told = await get(`/api/${path}`, apiQuery(view), signal);
       if (selecting(host)) continue;
+      const newest = newestWords(told);
+      const inside = newest ? { ...view, from: told.range.from, to: told.range.to } : view;
       if (path === "causes") {
-        fill(byId("costs-line"), ...costLine(told, view));
-        drawCosts(host, told, view);
+        fill(byId("costs-line"), ...costLine(told, inside));
+        drawCosts(host, told, inside);
       }
-      if (path === "resets") drawResets(host, told, view);
-      if (path === "witnesses") drawWitnesses(host, told, view);
-      if (path === "drift") drawDrift(host, told, view);
+      if (path === "resets") drawResets(host, told, inside);
+      if (path === "witnesses") drawWitnesses(host, told, inside);
+      if (path === "drift") drawDrift(host, told, inside);
+      if (newest) host.prepend(h("p", { class: "muted" }, newest));
       host.className = "";
     } catch (fault) {
       if (isAbort(fault) || signal.aborted) return;

@@ -1,17 +1,24 @@
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 from sqlalchemy import Engine
 
+from app.analysis import witnesses
+from app.analysis.causes import cause_of
 from app.analysis.lookup import COMPARED
+from app.analysis.remedies import needed
 from app.analysis.verdicts import LOSSES, NO_REWRITE
+from app.analysis.waste import loss_of
 from app.ledger import economics
 from app.ledger.database import reading
 from app.ledger.filters import Filter
+from app.ledger.queries import some
+from app.ledger.rows import TurnRow
 from app.ledger.writer import write_rows
 from tests.support.ledger import everything
-from tests.support.reported import judged
+from tests.support.reported import judged, some_turns
 from tests.support.rows import START_MS, make_row
 
 
@@ -67,6 +74,27 @@ def test_the_pause_is_that_of_the_chain_where_there_are_several(engine: Engine):
     assert [("back", 100_000), ("new", 3_000), ("moved", 8_000)] == lost(engine, everything())
 
 
+def test_lost_turns_hold_all_that_is_asked_of_them(engine: Engine):
+    """As whole rows would answer it."""
+    told = {"diverged_class": "edited", "changed_fields": "tools,model", "evidence": '{"index": 3}'}
+    others = [
+        turn(f"{verdict}-{reason}", at, verdict, reason=reason, fallback_reason="closed", **told)
+        for at, (verdict, reason) in enumerate(product(sorted(LOSSES), [*sorted(COMPARED), "ok"]))
+    ]
+    write_rows(engine, [*some_turns(), *others])
+    with reading(engine) as connection:
+        found = list(economics.lost(connection, everything(), LOSSES, COMPARED))
+    whole = {row.turn_id: row for row in some(engine, [row.turn_id for row, _ in found])}
+    assert len(found) == len(whole) == 3 + len(others)
+    for row, gap in found:
+        assert answers(whole[row.turn_id], gap) == answers(row, gap)
+
+
+def answers(row: TurnRow, gap: int | None) -> tuple[Any, ...]:
+    lost = row.cache_verdict in LOSSES
+    return needed(row, gap), loss_of(row, None), lost and (cause_of(row), witnesses.layer_of(row))
+
+
 def test_warm_are_the_turns_of_the_window_in_sessions_that_lost_something(engine: Engine):
     full = {"mode": "ws_full"}
     write_rows(engine, [
@@ -75,7 +103,8 @@ def test_warm_are_the_turns_of_the_window_in_sessions_that_lost_something(engine
         turn("cold", 4, "cold_start", ttft_ms=2.0, **full), turn("no", 5, ttft_ms=None),
         turn("failed", 6, status="failed", ttft_ms=3.0), turn("e", 7, session="b", ttft_ms=4.0),
     ])  # fmt: skip
-    assert {"key-session-a": [10.0, 20.0, 30.0]} == warm(engine, everything())
+    # Where nothing is asked for, no session is looked up: nearly all have lost something.
+    assert {"key-session-a": [10.0, 20.0, 30.0], "key-b": [4.0]} == warm(engine, everything())
     # What a view is about is not what its turns are measured by.
     assert {"key-session-a": [10.0, 20.0, 30.0]} == warm(
         engine, everything().narrow("verdict", "idle")

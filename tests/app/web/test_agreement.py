@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from datetime import datetime
 from decimal import Decimal
+from unittest.mock import patch
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -286,6 +287,24 @@ def agrees(site, view, rows):
     )
 
 
+def newest_agree(site, view, rows):
+    """What is told of the newest rows of a view is what a view of these alone tells."""
+    time = "recorded_at" if view.get("by") == "recorded" else "started_at"
+    for path in ("causes", "resets", "witnesses", "drift"):
+        with patch("app.ledger.newest.MOST", 40):
+            told = site.get(f"/api/{path}", **view)
+        span = told["range"]
+        assert told["newest"] is not None or len(rows) <= 40
+        assert told | {"newest": None} == site.get(f"/api/{path}", **view | span)
+        inside = [row for row in rows if row[time] >= span["from"]]
+        counted = Counter(row["cache_verdict"] for row in inside if row["kind"] == "generation")
+        if path == "causes":
+            benign = sum(each["turns"] for each in told["benign"])
+            assert counted.total() == told["total"]["turns"] + benign + told["turns_not_judged"]
+        if path == "witnesses":
+            assert counted.total() - counted[None] == told["turns"]
+
+
 def links_agree(shown, rows):
     """What a number leads to are as many rows of the view as it says."""
     for each, turns in shown:
@@ -321,3 +340,4 @@ def buckets_agree(chart, span, rows, view):
 @given(view=views())
 def test_all_surfaces_agree_on_a_view_in_every_zone(shared_site, rows_of, view):
     agrees(shared_site, view, rows_of(view))
+    newest_agree(shared_site, view, rows_of(view))

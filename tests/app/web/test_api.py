@@ -337,3 +337,18 @@ def test_a_filter_that_cannot_be_read_is_an_error_and_never_ignored(site, path, 
 def test_a_limit_out_of_range_is_an_error(site, limit):
     answer = site.client.get(f"/api/requests?limit={limit}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (422, "invalid_parameter")
+
+
+@pytest.mark.parametrize("path", ["causes", "resets", "witnesses", "drift"])
+def test_of_a_view_of_very_many_rows_the_newest_are_told_and_said_to_be(site, monkeypatch, path):
+    lost = {"cache_verdict": "idle", "cache_grade": "proven", "missed_tokens": 9}
+    site.write(make_row(started_at=START_MS - 9 + at, model=f"m{at}", **lost) for at in range(5))
+    whole = site.get(f"/api/{path}")
+    assert (None, iso(START_MS - 86_400_000)) == (whole["newest"], whole["range"]["from"])
+
+    monkeypatch.setattr("app.ledger.newest.MOST", 2)
+    told = site.get(f"/api/{path}")
+    assert (2, iso(START_MS - 6), whole["range"]["to"]) == (
+        told["newest"], told["range"]["from"], told["range"]["to"],
+    )  # fmt: skip
+    assert told == site.get(f"/api/{path}", **told["range"]) | {"newest": 2}

@@ -70,6 +70,14 @@ export function breakRows(group, view, range = {}) {
 }
 
 /**
+ * Of a part of the view alone, where it has too many rows to read them all: since when.
+ * @param {{newest: number | null, range: {from: string}}} told
+ */
+export function newestWords({ newest, range }) {
+  return newest === null ? "" : `Of the newest ${counted(newest, "turn")} of this range: since ${moment(range.from)}.`;
+}
+
+/**
  * What breaks cost, or why that is not known.
  * @param {{cost_usd: string | null, turns_without_price: number}} waste
  */

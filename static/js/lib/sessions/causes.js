@@ -1,6 +1,7 @@
 // @ts-check
 // What of a session changed whose cache a turn meets, where its history was condensed, and its breaks.
 
+import { newestWords } from "../breaks/words.js";
 import { byId, fill, h } from "../dom.js";
 import { compact, counted, dollars, integer, regrouped } from "../format.js";
 import { moment } from "../time.js";
@@ -23,6 +24,7 @@ export function showCauses(drift, resets, figures, links) {
     ...resets.listed.slice(0, MOST).map((/** @type {any} */ one) => h("li", {},
       h("a", { href: links.turn(one.turn_id), "data-turn": one.turn_id }, `The history was condensed (${one.epoch_reset_reason ?? "reset"}): ${resetWords(one)}.`),
       h("span", { class: "muted" }, moment(one.started_at)))),
+    ...[...new Set([drift, resets].map(newestWords))].filter(Boolean).map((words) => h("li", { class: "muted" }, words)),
   ].filter(Boolean);
   byId("causes").hidden = !items.length;
   fill(byId("causes-list"), ...items);
