@@ -70,7 +70,7 @@ def judge_all(
     ``progress`` is told how many these are so far, and how many at least they will be.
     """
     mine = judging(engine, clock)
-    mine.sessions = 0  # none comes twice, and half a gigabyte of logs has many of them
+    mine.remembered.turns = 0  # none comes twice, and half a gigabyte of logs has many of them
     waiting = mine.waiting()
     try:
         done = mine.run(progress=lambda done: progress(done, max(done, waiting)), take_over=True)

@@ -16,7 +16,7 @@ from sqlalchemy import Connection, Select, and_, case, false, func, or_, select
 from app.ledger.cells import INCREMENTAL
 from app.ledger.conditions import SUCCEEDED, generation, where
 from app.ledger.filters import Filter
-from app.ledger.judging import ORDER
+from app.ledger.going_on import ORDER
 from app.ledger.models import turns
 from app.ledger.rows import TurnRow, light
 from engine.model import Kind

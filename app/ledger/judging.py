@@ -2,9 +2,10 @@
 
 A generation turn without a verdict waits; ``ix_turns_unjudged`` knows the sessions that have one.
 Of a session that goes on at its end only what is new is read, and what is remembered of it says
-the rest; any other change (a row from an import amid others, one that was merged or deleted, the
-first time after a start) has its rows read anew from the beginning, some hundred at a time. So the
-verdicts are the same whatever came when, and however often it was broken off.
+the rest (``app.ledger.going_on``); any other change (a row from an import amid others, one that was
+merged or deleted, the first time after a start) has its rows read anew from the beginning, some
+hundred at a time. So the verdicts are the same whatever came when, and however often it was broken
+off.
 
 How a session is judged is not known here: ``app.judging`` brings it.
 """
@@ -12,28 +13,27 @@ How a session is judged is not known here: ``app.judging`` brings it.
 from __future__ import annotations
 
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from sqlalchemy import Connection, Engine, and_, func, select, text
 from sqlalchemy.exc import OperationalError
 
-from app.ledger import store
+from app.ledger import going_on, store
 from app.ledger.database import WRITES
+from app.ledger.going_on import ORDER, TURNS, Fold, Known, Remembered
+from app.ledger.grounds import JUDGED_BY
 from app.ledger.models import UNJUDGED, ledger_facts, turns
 from app.ledger.rollups import state as states
 from app.ledger.rollups import tables
 from app.ledger.rows import COLUMNS, TurnRow
-from app.ledger.store import JUDGED_BY, LATE_MS, NO_VERDICT, Verdict
+from app.ledger.store import NO_VERDICT, Verdict
 from engine.model import Kind
 
 AT_ONCE = 500
 """Rows of one transaction."""
-SESSIONS = 200
-"""Sessions that are remembered, unless it is said otherwise."""
 LEASE_MS = 30_000
 """So long after its last transaction nobody else takes over from a process that judges."""
 TRIES = 5
@@ -44,15 +44,6 @@ _OVERTAKEN = frozenset({"40001", "40P01"})
 """PostgreSQL: others changed the same rows, or wait for each other with us in a circle."""
 
 c = turns.c
-ORDER = (
-    c.ended_at,
-    c.started_at,
-    func.coalesce(c.epoch, -1),
-    func.coalesce(c.epoch_turn, -1),
-    func.coalesce(c.input_tokens, -1),
-    c.turn_id,
-)
-"""``app.analysis.chains.order_of``."""
 _NEEDED = (*JUDGED_BY, "cache_verdict", "cache_grade", "missed_tokens")
 _BARE: dict[str, Any] = dict.fromkeys(COLUMNS) | {
     "recorded_at": 0,
@@ -62,37 +53,17 @@ _BARE: dict[str, Any] = dict.fromkeys(COLUMNS) | {
 """What no verdict depends on."""
 
 
-class Fold(Protocol):
-    """Judges the rows of one session, pushed in their order."""
-
-    def push(self, row: TurnRow) -> Mapping[str, Verdict]:
-        """The verdicts that are new or another one with this row, by ``turn_id``."""
-
-
-@dataclass(slots=True)
-class _Known:
-    """What is remembered of a session."""
-
-    fold: Fold
-    seen: int = 0
-    """Its rows so far."""
-    others: int = 0
-    """Of these, those that are no generation."""
-    newest: int = 0
-    """The greatest of their ids: rows that came in the place of others have greater ones."""
-    last: tuple[Any, ...] | None = None
-    """The order of the last of them."""
-
-
 @dataclass(slots=True)
 class _Work:
-    known: _Known
+    fold: Fold
     ids: Sequence[int]
     """Rows to be pushed, in their order."""
     guard: int | None
     """The last generation turn of them."""
     others: int
+    """Those that are no generation."""
     last: tuple[Any, ...] | None = None
+    """The order of the last one."""
 
 
 class NotOurs(Exception):
@@ -114,9 +85,9 @@ class Judging:
     """Epoch milliseconds."""
     owner: str
     """A name that no other process has."""
-    sessions: int = field(default_factory=lambda: SESSIONS)
-    """How many are remembered."""
-    _known: OrderedDict[str, _Known] = field(default_factory=OrderedDict)
+    remembered: Remembered = field(default_factory=lambda: Remembered(TURNS))
+    _until: int = 0
+    """Up to this id rows of sessions that are remembered were looked at."""
 
     def run(
         self,
@@ -131,20 +102,11 @@ class Judging:
         ``between`` is called after each transaction. With ``take_over`` another process that is
         at it leaves it to this one. Raises ``NotOurs`` where one is and stays.
         """
-        done, session, tries = 0, "", 0
-        while not stop() and (next_one := self._next(session)) is not None:
-            try:
-                for count in self._judge(next_one, take_over=take_over):
-                    done += count
-                    progress(done)
-                    between()
-                    if stop():
-                        break
-            except _Changed:
-                tries += 1
-                if tries < TRIES:
-                    continue
-            session, tries = next_one, 0
+        done = 0
+        for count in self._run(stop, take_over=take_over):
+            done += count
+            progress(done)
+            between()
         return done
 
     def waiting(self) -> int:
@@ -155,40 +117,87 @@ class Judging:
 
     def release(self) -> None:
         """Let others judge at once."""
-        self._known.clear()
+        self.remembered.clear()
         with self.engine.execution_options(**WRITES).begin() as connection:
             found = _owner(connection)
             if found is not None and found[0] == self.owner:
                 states.remove(connection, OWNER)
 
+    def _run(self, stop: Callable[[], bool], *, take_over: bool) -> Iterator[int]:
+        yield from self._go_on(stop, take_over=take_over)
+        session, tries = "", 0
+        while not stop() and (next_one := self._next(session)) is not None:
+            try:
+                for count in self._judge(next_one, take_over=take_over):
+                    yield count
+                    if stop():
+                        break
+            except _Changed:
+                tries += 1
+                if tries < TRIES:
+                    continue
+            session, tries = next_one, 0
+
+    def _go_on(self, stop: Callable[[], bool], *, take_over: bool) -> Iterator[int]:
+        """Judge what is new in sessions that are remembered."""
+        while not stop():
+            with self.engine.connect() as connection:
+                if not len(self.remembered):
+                    self._until = _newest(connection)
+                    return
+                found = going_on.news(connection, self.remembered, self._until, AT_ONCE)
+            if found is None:
+                return
+            last, new = found
+            if new:
+                yield self._judge_new(new, take_over=take_over)
+            self._until = max(self._until, last)
+
+    def _judge_new(self, new: Mapping[str, Sequence[int]], *, take_over: bool) -> int:
+        went_on: Mapping[str, Known] = {}
+        try:
+            with self._transaction() as connection:
+                if not self._hold(connection, take_over=take_over):
+                    return 0
+                # Taken out: what a transaction that fails leaves of them is of no use.
+                sessions = {session: self.remembered.take(session) for session in new}
+                went_on = going_on.judge(connection, sessions, new)
+        except _Changed:
+            for session in new:
+                self.remembered.forget(session)
+            return 0
+        for session, known in went_on.items():
+            self.remembered.put(session, known, self.now())
+        return sum(len(new[session]) for session in went_on)
+
     def _next(self, after: str) -> str | None:
-        query = select(func.min(c.session_key)).where(text(UNJUDGED), c.session_key > after)
+        """A session with a turn that waits. What came since rows were looked at is not asked for:
+        the next time it is, nearly always, all that is new in its session."""
+        waits = and_(text(UNJUDGED), c.id <= self._until)
+        query = select(func.min(c.session_key)).where(waits, c.session_key > after)
         with self.engine.connect() as connection:
             found: str | None = connection.execute(query).scalar_one()
         return found
 
     def _judge(self, session: str, *, take_over: bool) -> Iterator[int]:
+        self.remembered.forget(session)
         work, at = None, 0
         while work is None or at < len(work.ids):
             with self._transaction() as connection:
                 kept = self._hold(connection, take_over=take_over)
                 if work is None:
-                    # Taken out: what a transaction that fails leaves of it is of no use.
-                    work = self._work(connection, session, self._known.pop(session, None))
+                    work = self._work(connection, session)
                     _lock(connection, session, work)
                     if len(work.ids) > AT_ONCE and work.guard is not None:
                         _wait_on(connection, work.guard)
                 elif not kept:
                     raise _Changed
                 some = work.ids[at : at + AT_ONCE]
-                _push(connection, work.known.fold, some)
+                _push(connection, work.fold, some)
             at += len(some)
-            if at == len(work.ids):
-                work.known.seen += at
-                work.known.others += work.others
-                work.known.newest = max(work.known.newest, max(work.ids, default=0))
-                work.known.last = work.last or work.known.last
-                self._remember(session, work.known)
+            if at == len(work.ids) and work.guard is not None and work.last is not None:
+                known = Known(work.fold, at, max(work.ids), work.last, work.guard)
+                self.remembered.put(session, known, self.now())
             yield len(some)
 
     @contextmanager
@@ -212,43 +221,24 @@ class Judging:
         if found is None or found[0] != self.owner:
             if found is not None and not take_over and now < found[1] + LEASE_MS:
                 raise NotOurs
-            self._known.clear()
+            self.remembered.clear()
+            self._until = _newest(connection)
         if found is None or found[0] != self.owner or now > found[1] + LEASE_MS // 3:
             states.put(connection, OWNER, f"{self.owner} {now}")
         return found is not None and found[0] == self.owner
 
-    def _work(self, connection: Connection, session: str, known: _Known | None) -> _Work:
-        more = None if known is None else _more(connection, session, known)
-        if known is not None and more is not None:
-            return _listed(known, more)
+    def _work(self, connection: Connection, session: str) -> _Work:
         query = select(c.id, c.kind, *ORDER).where(c.session_key == session).order_by(*ORDER)
         found = connection.execute(query, execution_options={"yield_per": AT_ONCE})
-        return _listed(_Known(self.new_fold(_is_cut(connection, session))), found)
-
-    def _remember(self, session: str, known: _Known) -> None:
-        self._known[session] = known
-        self._known.move_to_end(session)
-        if len(self._known) > self.sessions:
-            self._known.popitem(last=False)
+        return _listed(self.new_fold(_is_cut(connection, session)), found)
 
 
-def _more(connection: Connection, session: str, known: _Known) -> list[Any] | None:
-    """The rows that came after those that are known; None where that is not all that changed."""
-    if known.last is None:
-        return None
-    mine = c.session_key == session
-    recent = select(c.id, c.kind, *ORDER).where(mine, c.started_at >= known.last[0] - LATE_MS)
-    rows = connection.execute(recent.order_by(*ORDER)).all()
-    new = [row for row in rows if tuple(row[2:]) > known.last]
-    old = func.count().filter(c.id <= known.newest)
-    count, still = connection.execute(select(func.count(), old).where(mine)).one()
-    if (count, still) != (known.seen + len(new), known.seen):
-        return None
-    waiting = connection.execute(select(c.id).where(mine, text(UNJUDGED))).scalars()
-    return new if set(waiting) <= {row.id for row in new} else None
+def _newest(connection: Connection) -> int:
+    newest: int | None = connection.execute(select(func.max(c.id))).scalar_one()
+    return newest or 0
 
 
-def _listed(known: _Known, rows: Iterable[Any]) -> _Work:
+def _listed(fold: Fold, rows: Iterable[Any]) -> _Work:
     ids, guard, others, last = array("q"), None, 0, None
     for row in rows:
         ids.append(row[0])
@@ -257,7 +247,7 @@ def _listed(known: _Known, rows: Iterable[Any]) -> _Work:
         else:
             others += 1
         last = row
-    return _Work(known, ids, guard, others, None if last is None else tuple(last[2:]))
+    return _Work(fold, ids, guard, others, None if last is None else tuple(last[2:]))
 
 
 def _is_cut(connection: Connection, session: str) -> bool:
@@ -286,7 +276,7 @@ def _lock(connection: Connection, session: str, work: _Work) -> None:
     ordered = sorted(locked, key=lambda row: tuple(row[1:]))
     others = and_(c.session_key == session, c.kind != Kind.GENERATION)
     there = connection.execute(select(func.count()).where(others)).scalar_one()
-    if [row[0] for row in ordered] != first or there != work.known.others + work.others:
+    if [row[0] for row in ordered] != first or there != work.others:
         raise _Changed
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from decimal import Decimal
 from types import MappingProxyType
 from typing import NamedTuple, cast
@@ -29,11 +28,12 @@ from sqlalchemy import text as sql_text
 
 from app.errors import LedgerError
 from app.ledger.break_groups import broken
+from app.ledger.grounds import PRICED_BY, shaken, with_ground
 from app.ledger.inserting import insert_new
 from app.ledger.models import UNPRICED, merged_records, turns
 from app.ledger.rollups import apply, break_sums, lives, session_ends
 from app.ledger.rollups import state as states
-from app.ledger.rollups.among import among, parts, text
+from app.ledger.rollups.among import among, parts, run, text
 from app.ledger.rollups.broken import NEEDED, Broken
 from app.ledger.rollups.contribution import Contributions
 from app.ledger.rollups.rebuild import COUNTED
@@ -73,19 +73,6 @@ class Verdict(NamedTuple):
 LATE_MS = 3_600_000
 """Turns that take longer than that are not looked for among those that ended last."""
 NO_VERDICT = Verdict(None, None, None)
-JUDGED_BY = (
-    "turn_id", "started_at", "ended_at", "source", "kind", "status", "tenant", "chain", "epoch",
-    "epoch_turn", "upstream", "model", "reasoning_effort", "service_tier", "mode", "reason",
-    "epoch_reset_reason", "changed_fields", "previous_response_id", "response_id",
-    "prompt_cache_key", "items_total", "input_tokens", "cached_tokens", "cache_write_tokens",
-    "cache_write_long_tokens", "usage_state", "provider_miss_reason", "shadow_reason",
-)  # fmt: skip
-"""All that a verdict depends on, beside the session."""
-PRICED_BY = (
-    "started_at", "source", "upstream", "model", "service_tier", "input_tokens", "cached_tokens",
-    "cache_write_tokens", "cache_write_long_tokens", "output_tokens", "usage_state",
-)  # fmt: skip
-"""All that a price depends on."""
 _PRICING = tuple(dict.fromkeys((*COUNTED, *PRICED_BY)))
 
 
@@ -124,7 +111,7 @@ def exchange(
     locked = _locked(connection, c.turn_id.in_([*wanted, *gone]))
     deleted = [row for row in locked if row.turn_id not in wanted]
     old = [row for row in locked if row != wanted.get(row.turn_id, row)]
-    after = [_with_ground(row, wanted[row.turn_id]) for row in old]
+    after = [with_ground(row, wanted[row.turn_id]) for row in old]
     if after:
         connection.execute(
             update(turns).where(c.turn_id == bindparam("of_turn")),
@@ -141,8 +128,8 @@ def exchange(
         breaks = Broken()
         breaks.add([*old, *deleted], -1)
         breaks.add([*after, *inserted])
-        shaken = _shaken(zip(old, after, strict=True))
-        _unsettle(connection, shaken | {row.session_key for row in deleted}, breaks)
+        sessions = shaken(zip(old, after, strict=True))
+        _unsettle(connection, sessions | {row.session_key for row in deleted}, breaks)
         _unsettle_after(connection, inserted, breaks)
         made = Contributions()
         made.add([*old, *deleted], -1)
@@ -184,10 +171,35 @@ def put_verdicts(
     """Write verdicts on the cache, by ``turn_id``; ``revised`` ones only where there is one."""
     breaks = Broken()
     _put_verdicts(connection, verdicts, breaks, revised)
+    _put_breaks(connection, breaks)
+
+
+def _put_breaks(connection: Connection, breaks: Broken) -> None:
     if breaks.sums:
         # Who counts all breaks anew, or forgets keys that no sum has, is not to be overtaken.
         states.hold(connection, change=False)
         break_sums.put(connection, breaks)
+
+
+def put_judged(
+    connection: Connection,
+    judged: Sequence[tuple[int, TurnRow, TurnRow]],
+    revised: Mapping[str, Verdict],
+) -> None:
+    """Write verdicts on rows that this transaction has locked: the id of each, the row as it was
+    read, and with its verdict. ``revised``: as ``put_verdicts``."""
+    breaks = Broken()
+    breaks.add((before for _, before, _ in judged), -1)
+    breaks.add(after for _, _, after in judged)
+    _update_verdicts(
+        connection,
+        [
+            (number, Verdict(row.cache_verdict, row.cache_grade, row.missed_tokens))
+            for number, _, row in judged
+        ],
+    )
+    _put_verdicts(connection, {}, breaks, revised)
+    _put_breaks(connection, breaks)
 
 
 def _put_verdicts(
@@ -210,12 +222,16 @@ def _put_verdicts(
     if found:
         ids = [row.id for row in found]
         breaks.add(_broken(connection, ids), -1)
-        names = "cache_verdict = ?, cache_grade = ?, missed_tokens = ?"
-        connection.exec_driver_sql(
-            text(connection, f"UPDATE turns SET {names} WHERE id = ?"),  # noqa: S608
-            [(*wanted[row.turn_id], row.id) for row in found],
-        )
+        _update_verdicts(connection, [(row.id, wanted[row.turn_id]) for row in found])
         breaks.add(_broken(connection, ids))
+
+
+def _update_verdicts(connection: Connection, verdicts: Iterable[tuple[int, Verdict]]) -> None:
+    run(
+        connection,
+        "UPDATE turns SET cache_verdict = ?, cache_grade = ?, missed_tokens = ? WHERE id = ?",
+        [(*verdict, number) for number, verdict in verdicts],
+    )
 
 
 def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int:
@@ -298,34 +314,6 @@ def _count(
         session_ends.correct(connection, made, state)
     if late:
         lives.refresh(connection, late, state)
-
-
-def _with_ground(old: TurnRow, new: TurnRow) -> TurnRow:
-    if not _same_ground(old, new) and new.cache_verdict == old.cache_verdict:
-        new = replace(new, cache_verdict=None, cache_grade=None, missed_tokens=None)
-    same_price = (new.cost_usd, new.price_note) == (old.cost_usd, old.price_note)
-    if same_price and not _same(PRICED_BY, old, new):
-        new = replace(new, cost_usd=None, price_note=None)
-    return new
-
-
-def _same_ground(old: TurnRow, new: TurnRow) -> bool:
-    return _same(("session_key", *JUDGED_BY), old, new)
-
-
-def _same(names: Iterable[str], old: TurnRow, new: TurnRow) -> bool:
-    return all(getattr(old, name) == getattr(new, name) for name in names)
-
-
-def _shaken(changes: Iterable[tuple[TurnRow, TurnRow]]) -> set[str]:
-    """Sessions where something changed, and no turn waits for that reason."""
-    sessions = set()
-    for old, new in changes:
-        if old.session_key != new.session_key:
-            sessions.add(old.session_key)
-        if new.kind != Kind.GENERATION and not _same_ground(old, new):
-            sessions.add(new.session_key)
-    return sessions
 
 
 def _unsettle(connection: Connection, sessions: set[str], breaks: Broken) -> None:

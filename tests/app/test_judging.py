@@ -59,7 +59,7 @@ def test_all_that_waits_is_judged_at_once(engine: Engine):
 def test_of_sessions_that_are_judged_at_once_none_stays_in_memory(engine: Engine, monkeypatch):
     write_rows(engine, [make_row(session_key=name) for name in "abc"])
     left = []
-    monkeypatch.setattr(Judging, "release", lambda mine: left.append(len(mine._known)))
+    monkeypatch.setattr(Judging, "release", lambda mine: left.append(len(mine.remembered)))
     judge_all(engine, ManualClock(START))
     assert [0] == left
     assert None not in verdicts(engine)

@@ -18,6 +18,7 @@ from app.ledger.cells import Cell, Continuity, Cost, TokenTotals
 from app.ledger.conditions import SUCCEEDED, matcher
 from app.ledger.database import WRITES, open_engine
 from app.ledger.filters import Filter
+from app.ledger.grounds import PRICED_BY
 from app.ledger.models import turns
 from app.ledger.rollups import break_tables, tables
 from app.ledger.rollups.contribution import DAY, HOUR, LEVELS, MINUTE, QUARTER, key_of, sums_of
@@ -312,7 +313,7 @@ class Model:
         """A row with new values: the price that it had is that of other tokens, say."""
         old = self.rows[row.turn_id]
         same = (row.cost_usd, row.price_note) == (old.cost_usd, old.price_note)
-        if not same or all(getattr(row, n) == getattr(old, n) for n in store.PRICED_BY):
+        if not same or all(getattr(row, n) == getattr(old, n) for n in PRICED_BY):
             return row
         return replace(row, cost_usd=None, price_note=None)
 
