@@ -40,8 +40,12 @@ def has_odd_cell(lines: bytes, *, raw: bool) -> bool:
 
     ``lines`` are rows that end in LF, their cells quoted where they must be and without any LF.
     """
+    quoted = _QUOTE in lines
+    if raw and not quoted:
+        return False
     kinds = b"s" + lines.translate(_KINDS)
-    return b"sqqs" in kinds or (not raw and (b"so" in kinds or b"sqo" in kinds))
+    odd = not raw and (b"so" in kinds or (quoted and b"sqo" in kinds))
+    return odd or (quoted and b"sqqs" in kinds)
 
 
 def in_parts(

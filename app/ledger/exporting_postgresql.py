@@ -24,6 +24,7 @@ from app.ledger.queries import selection
 from app.ledger.rows import BOOL_COLUMNS, DECIMAL_COLUMNS, FLOAT_COLUMNS, TIME_COLUMNS
 
 c = turns.c
+_LENGTH = len("1970-01-01T00:00:00.000")
 ROWS = 1_000
 BYTES = 1_000_000
 
@@ -38,7 +39,9 @@ def csv_lines(
         if len(columns) == 1:  # an unknown cell alone is written otherwise
             return None
         lines = b"".join(records)
-        if lines.count(b"\n") != len(records) or has_odd_cell(lines, raw=raw):
+        # A cell with a line break is in quotes.
+        broken = b'"' in lines and lines.count(b"\n") != len(records)
+        if broken or has_odd_cell(lines, raw=raw):
             return None
         return lines.replace(b"\n", b"\r\n")
 
@@ -78,9 +81,12 @@ def _cell(name: str) -> ColumnElement[Any]:
     """A column as ``csv_export`` writes it, its guard aside."""
     column = c[name]
     if name in TIME_COLUMNS:
-        since = column * literal_column("interval '1 millisecond'")
-        moment: ColumnElement[Any] = literal_column("timestamp '1970-01-01'") + since
-        return func.to_char(moment, literal_column("""'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'"""))
+        # As JSON it has its T, and with one microsecond more all of its milliseconds, for less
+        # than to_char takes: what the server's process does is what an export waits for.
+        return literal_column(
+            "substr(to_json(timestamp '1970-01-01 00:00:00.000001' "
+            f"+ {column} * interval '1 millisecond')::text, 2, {_LENGTH}) || 'Z'"
+        )
     if name in BOOL_COLUMNS:
         return cast(column, SqlText)
     if name in FLOAT_COLUMNS:
