@@ -12,10 +12,13 @@ from pathlib import Path
 _PROC = Path("/proc")
 
 
+_THERE = sorted(os.sched_getaffinity(0))
+"""Read before this process keeps to one of them: from then on it sees no other."""
+
+
 def cores() -> tuple[set[int], set[int]]:
     """The core of the gateways, and that of the load generator and the upstream."""
-    there = sorted(os.sched_getaffinity(0))
-    return {there[0]}, {there[-1]}
+    return {_THERE[0]}, {_THERE[-1]}
 
 
 def free_port() -> int:
