@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import tracemalloc
 from collections.abc import AsyncIterator
 
 import pytest
@@ -18,6 +19,10 @@ class Transport(asyncio.Transport):
         super().__init__()
         self.written: list[bytes] = []
         self.closed = self.paused = False
+        self.protocol: asyncio.BaseProtocol | None = None
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        self.protocol = protocol
 
     def write(self, data: bytes) -> None:
         self.written.append(data)
@@ -44,10 +49,26 @@ class Client:
         self.state = uvicorn.server.ServerState()
         self.protocol = HttpConnection(config, self.state, {})
         self.transport = Transport()
+        self.transport.set_protocol(self.protocol)
         self.protocol.connection_made(self.transport)
 
-    def say(self, data: bytes) -> None:
-        self.protocol.data_received(data)
+    def say(self, data: bytes | memoryview) -> None:
+        """Hand on what the client sent as a socket's transport does."""
+        receiver = self.transport.protocol
+        if isinstance(receiver, asyncio.BufferedProtocol):
+            room = receiver.get_buffer(-1)
+            taken = min(len(room), len(data))
+            room[:taken] = data[:taken]
+            receiver.buffer_updated(taken)
+            data = data[taken:]
+            del room
+            if data:
+                self.say(data)
+        else:
+            receiver.data_received(data)
+
+    def leave(self) -> None:
+        self.transport.protocol.connection_lost(None)
 
     async def answered(self) -> list[bytes]:
         while self.state.tasks:
@@ -62,7 +83,7 @@ async def client(app) -> AsyncIterator[Client]:
     try:
         yield made
     finally:
-        made.protocol.connection_lost(None)
+        made.leave()
 
 
 def body(piece: bytes, *, more: bool = False) -> dict:
@@ -154,7 +175,7 @@ async def test_the_departure_of_a_client_is_told_to_who_listens_and_to_nobody_af
     one.say(GET)
     await listening.wait()
     assert (False, []) == (one.transport.paused, told)
-    one.protocol.connection_lost(None)
+    one.leave()
     assert ["/"] == told
     for task in one.state.tasks:
         task.cancel()
@@ -226,14 +247,72 @@ async def test_a_large_body_does_not_stop_its_connection():
     assert [bytes(300_000)] == got
 
 
+async def test_a_body_whose_length_was_declared_is_in_memory_once():
+    got, sent = [], memoryview(b"x" * 5_000_000)
+
+    async def app(scope, receive, send):
+        got.append(await scope["extensions"][BODY](receive, len(sent)))
+
+    async with client(app) as one:
+        one.say(post(len(sent)))
+        await asyncio.sleep(0)
+        tracemalloc.start()
+        try:
+            for at in range(0, len(sent), 500_000):
+                one.say(sent[at : at + 500_000])
+                await asyncio.sleep(0)
+            await one.answered()
+            _, most = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+    assert ([sent], True) == (got, most < 1.5 * len(sent))
+
+
+async def test_a_body_that_is_declared_too_large_is_told_before_the_rest_has_come():
+    app = Reader()
+    async with client(app) as one:
+        one.say(post(11) + b"0")
+        await one.answered()
+        assert ["too large"] == app.got
+
+
+async def test_a_connection_ends_where_a_body_is_given_up_before_its_end():
+    async def app(scope, receive, send):
+        reading = asyncio.create_task(scope["extensions"][BODY](receive, 10))
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        await send(START)
+        await send(body(b"ab"))
+
+    async with client(app) as one:
+        one.say(post(9) + b"0")
+        await one.answered()
+        assert one.transport.closed
+
+
+async def test_an_answer_may_wait_for_a_client_that_sends_its_next_body():
+    app = Reader()
+    async with client(app) as one:
+        one.protocol.pause_writing()
+        one.say(post(2) + b"0")
+        await asyncio.sleep(0)
+        one.transport.protocol.resume_writing()
+        one.transport.protocol.pause_writing()
+        one.transport.protocol.resume_writing()
+        one.say(b"1")
+        await one.answered()
+        assert ([b"01"], False) == (app.got, one.protocol.flow.write_paused)
+
+
 @pytest.mark.parametrize("pieces", [[b"0" * 11], [b"0" * 5, b"0" * 6]])
 async def test_a_body_beyond_the_limit_is_told_and_the_rest_of_it_waits(pieces):
     app = Reader()
     async with client(app) as one:
-        one.say(post(20))
+        one.say(post(20, chunked=True))
         for piece in pieces:
             await asyncio.sleep(0)
-            one.say(piece)
+            one.say(b"%x\r\n%b\r\n" % (len(piece), piece))
         await one.answered()
         assert ["too large"] == app.got
 
@@ -244,7 +323,7 @@ async def test_a_client_that_leaves_within_its_body_has_none(came):
     one = Client(app)
     one.say(post(3) + came)
     await app.reading.wait()
-    one.protocol.connection_lost(None)
+    one.leave()
     await one.answered()
     assert [None] == app.got
 
