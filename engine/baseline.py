@@ -7,7 +7,7 @@ digests stay (``engine.condensed``, where the rule stands by which those prove).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter, ne
 from typing import overload
 from weakref import ReferenceType, ref
@@ -17,7 +17,7 @@ from msgspec import Raw
 from engine.condensed import Condensed, Entry
 from engine.errors import NotKept
 from engine.freezing import Keys
-from engine.held import AS_SPELLED, Digested, HeldItem, Odd
+from engine.held import AS_SPELLED, Digested, HeldItem, Odd, same_fields
 from engine.spelling import Items, Spelling
 
 __all__ = [
@@ -105,6 +105,17 @@ class Baseline(Sequence[HeldItem]):
             self._made[index] = made
         return made
 
+    def as_spelled(self, indices: Sequence[int]) -> list[tuple[int, Raw]]:
+        """Those of these items (ascending) that stand in the body as the provider holds them."""
+        if self._successor is not None:
+            return self.newest().as_spelled(indices)
+        if self.spelling is None or indices[0] >= self.spelling.count:
+            return []
+        if self._odd_at is None:
+            self._odd_at = dict(self.odd)
+        raws, odd = self.spelling.items(), self._odd_at
+        return [(i, raws[i]) for i in indices if i < len(raws) and i not in odd]
+
     def echoes(self, start: int = 0) -> list[Raw]:
         """The client's spelling of each item from ``start`` on."""
         if start >= self._count:
@@ -154,8 +165,8 @@ class Baseline(Sequence[HeldItem]):
         if self._weight is None:
             self._weight = self._weighed()
         total = self._weight + _PER_MADE * len(self._made)
-        if self.spelling is not None and self.spelling.is_cut:
-            total += _PER_CUT * self.spelling.count
+        if self.spelling is not None:
+            total += self.spelling.weight_of_cut
         return total
 
     def _weighed(self) -> int:
@@ -224,10 +235,12 @@ class Baseline(Sequence[HeldItem]):
         self._made, self._odd_at, self._weight = {}, None, None
 
 
+_AT_ONCE = 32
+"""So many items in another spelling are read before the first of them is judged."""
+
 # Bytes of the objects around the bytes of one thing, as CPython 3.11 lays them out.
 _AROUND = 600
 _PER_RAW = 81
-_PER_CUT = 56
 _PER_MADE = 330
 _PER_ODD = 170
 _PER_HELD = 200
@@ -320,10 +333,28 @@ def matched(known: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = ()) ->
     echoes = known.echoes(start) if isinstance(known, Baseline) else [i.echo for i in known]
     sent = now[start:length]
     # Most that is spelled anew has most items as they were: those are passed over in one go.
-    for index, is_other in enumerate(map(ne, echoes, sent)):
-        if is_other and known[start + index].difference(sent[index], freeze) is not None:
-            return start + index
+    others = [i for i, is_other in enumerate(map(ne, echoes, sent), start) if is_other]
+    alike: Collection[int] = ()
+    for n, i in enumerate(others):
+        if n % _AT_ONCE == 0:
+            alike = _alike(known, now, others[n : n + _AT_ONCE])
+        if i not in alike and known[i].difference(sent[i - start], freeze) is not None:
+            return i
     return length
+
+
+def _alike(
+    known: Sequence[HeldItem], now: Sequence[Raw], indices: Sequence[int]
+) -> Collection[int]:
+    """Which of these items surely are the same, found out with few calls."""
+    # What stands in a body that was read is UTF-8.
+    if not isinstance(known, Baseline) or not isinstance(now, Items) or now.spelling is None:
+        return ()
+    pairs = [(i, raw, now[i]) for i, raw in known.as_spelled(indices)]
+    if not pairs:
+        return ()
+    places, held, sent = zip(*pairs, strict=True)
+    return {i for i, is_same in zip(places, same_fields(held, sent), strict=True) if is_same}
 
 
 def frozen(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple, NoReturn
 
 import msgspec
@@ -11,11 +12,12 @@ from engine import freezing, items
 from engine.condensed import Condensed
 from engine.errors import NotKept
 from engine.freezing import Keys
-from engine.splitting import Fields, names_a_key_twice, object_of
+from engine.splitting import Fields, length_of, names_a_key_twice, object_of
 
-_TEXT = Raw(b'""')
+_TEXT, _REASONING = Raw(b'""'), Raw(b'"reasoning"')
 _PER_FORM, _PER_PART = 280, 35
 _OUTPUT = b"_output"
+_OPENS, _EMPTY = b"{[", 2
 _TYPE_AND_TEXT = frozenset({"type", "text"})
 _OF_A_TEXT = _TYPE_AND_TEXT | items.REGENERATED
 _any = msgspec.json.Decoder()
@@ -234,20 +236,45 @@ def _certain_fields(raw: Raw) -> Fields | None:
     fields = _fields_of(raw)
     if fields is None:
         return None
-    type_ = bytes(fields.get("type", _TEXT))
-    if b"\\" in type_ or (
-        type_ == b'"reasoning"'
+    try:
+        text = bytes(raw)
+        if not text.isascii():
+            text.decode("utf-8", "surrogatepass")
+    except ValueError:
+        return None
+    return fields if _is_certain(fields) else None
+
+
+def _is_certain(fields: Fields) -> bool:
+    """Whether what has these fields, each once, equals what has the same ones."""
+    type_ = fields.get("type", _TEXT)
+    if b"\\" in bytes(type_) or (
+        type_ == _REASONING
         and not any(_is_text(fields.get(name, _TEXT)) for name in ("id", "encrypted_content"))
     ):
-        return None
+        return False
     try:
-        bytes(raw).decode("utf-8", "surrogatepass")
         for value in fields.values():
-            if bytes(memoryview(value)[:1]) in (b"{", b"["):
-                items.parse(value)
+            if len(value) > _EMPTY and memoryview(value)[0] in _OPENS:
+                _unambiguous(value)
     except (ValueError, RecursionError):
-        return None
-    return fields
+        return False
+    return True
+
+
+def same_fields(held: Sequence[Raw], now: Sequence[Raw]) -> list[bool]:
+    """Which of these pairs surely have the same fields, byte for byte; texts are UTF-8.
+
+    An object that is as long as its fields by themselves names none of them twice.
+    """
+    try:
+        pairs = list(zip(*(map(object_of.decode, side) for side in (held, now)), strict=True))
+    except (ValueError, RecursionError):
+        return [False] * len(held)
+    return [
+        one == other and len(before) == len(after) == length_of(one) and _is_certain(one)
+        for (one, other), before, after in zip(pairs, held, now, strict=True)
+    ]
 
 
 def _is_text(raw: Raw) -> bool:

@@ -17,6 +17,7 @@ _comma = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+").match
 _value = msgspec.json.Decoder(Raw)
 _SPACE = b" \t\n\r"
 _ENDS_A_TOKEN = frozenset((b"]", b" ", b"\t", b"\n", b"\r"))
+_ENDS_AN_ITEM = frozenset((b",", *_ENDS_A_TOKEN))
 _BLANKS = frozenset((b" ", b"\t", b"\n", b"\r"))
 _BLOCK = 4096
 _NEEDLE = 256
@@ -26,8 +27,9 @@ _PLACES_TRIED = 4
 
 
 def repeated(body: bytes, end: int, known: Sequence[Raw], *, first: bool) -> tuple[list[Raw], int]:
-    """Slices of the items that stand in the places of ``known`` ones, and where the last one ends.
+    """The items that stand in the places of ``known`` ones, and where the last one ends.
 
+    They are the known ones themselves where the bytes are the same, else slices of ``body``.
     ``end`` is behind a complete item of a list of ``body``, or with ``first`` behind its bracket.
     It stops before what it cannot prove to be one item; known texts are UTF-8, and so are these.
     """
@@ -36,24 +38,44 @@ def repeated(body: bytes, end: int, known: Sequence[Raw], *, first: bool) -> tup
     if not first and comma is None:
         return found, end
     at = skip(body, end) if comma is None else comma.end()
+    gap = b"," if comma is None else comma.group()
     for index, raw in enumerate(known, 1):
-        part = memoryview(raw)
-        if body.startswith(part, at):
-            close = at + len(part)
+        is_same = body.startswith(raw, at)
+        if not is_same and (behind := skip(body, at)) > at:
+            gap, at = body[end:behind], behind  # one with more blanks than the gaps before it
+            is_same = body.startswith(raw, at)
+        if is_same:
+            item = raw
         else:
             following = known[index] if index < len(known) else _NOTHING
-            close = _before(body, at, memoryview(following)[:_NEEDLE])
-        if close <= at:
-            break
+            close = _end_of(body, at, len(raw), memoryview(following)[:_NEEDLE])
+            if close <= at:
+                break
+            item = Raw(view[at:close])
+        close = at + len(item)
+        if body.startswith(gap, close):  # as nearly always
+            found.append(item)
+            end, at = close, close + len(gap)
+            continue
         comma = _comma(body, close)
         # A number goes on where its bytes do: 1 is not the first item of [12].
         if comma is not None or body[close : close + 1] in _ENDS_A_TOKEN:
-            found.append(Raw(view[at:close]))
+            found.append(item)
             end = close
         if comma is None:
             break
-        at = comma.end()
+        gap, at = comma.group(), comma.end()
     return found, end
+
+
+def _end_of(body: bytes, at: int, length: int, needle: memoryview) -> int:
+    """Where the item ends that begins at ``at``; -1 where it cannot be told.
+
+    In another spelling most are as long as they were; else the next one that is known is behind it.
+    """
+    close = at + length
+    is_parted = body[close : close + 1] in _ENDS_AN_ITEM and body[close - 1] not in _SPACE
+    return close if is_parted and _is_value(body[at:close]) else _before(body, at, needle)
 
 
 def _before(body: bytes, start: int, needle: memoryview) -> int:

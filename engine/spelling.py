@@ -8,10 +8,12 @@ read.
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
+from operator import add
 from typing import NamedTuple, Protocol, overload
 
 import msgspec
@@ -21,6 +23,8 @@ from engine.errors import NotKept
 
 _array = msgspec.json.Decoder(list[Raw])
 _BLOCK = 1 << 16
+_PER_CUT, _PER_SLICE, _PER_END = 56, 240, 36
+"""Bytes of the objects around one item, as CPython 3.11 and the decoder lay them out."""
 _ENDS_A_TOKEN = frozenset((b",", b"]", b" ", b"\t", b"\n", b"\r"))
 
 
@@ -35,12 +39,19 @@ class Spelling:
     """Behind the last item; ``start`` where there is none."""
     close: int
     """Behind the bracket that closes the list."""
-    count: int
+    lengths: array[int]
+    """Bytes of each item."""
     head: Mapping[str, Raw]
     """The fields before ``input``, in memory of their own; so are those in ``tail``."""
     tail: Mapping[str, Raw]
     """The fields after it."""
     _cut: list[Raw] | None = field(default=None, init=False, repr=False)
+    _ends: list[int] | None = field(default=None, init=False, repr=False)
+
+    @property
+    def count(self) -> int:
+        """How many items it has."""
+        return len(self.lengths)
 
     def begins(self, body: bytes) -> bool:
         """Whether a body has the same bytes up to the end of the last item."""
@@ -52,17 +63,30 @@ class Spelling:
             return False
         after = start + self.end - self.start
         # A number goes on where its bytes do: 1 is not the first item of [12].
-        return not self.count or body[after : after + 1] in _ENDS_A_TOKEN
+        return not self.lengths or body[after : after + 1] in _ENDS_A_TOKEN
 
     @property
     def is_cut(self) -> bool:
         """Whether the slices are kept, which take memory of their own."""
         return self._cut is not None
 
+    @property
+    def weight_of_cut(self) -> int:
+        """Bytes in memory of what is known of where the items stand, and of their slices."""
+        each = self.lengths.itemsize + (_PER_END if self._ends else 0)
+        if self._cut is not None:
+            each += _PER_SLICE if self._ends else _PER_CUT
+        return each * self.count
+
     def items(self) -> list[Raw]:
         """All items, as slices of the body, cut out once."""
         if self._cut is None:
-            self._cut = _array.decode(memoryview(self.body)[self.start - 1 : self.close])
+            view, ends = memoryview(self.body), self.ends()
+            if ends:
+                pairs = zip(ends, self.lengths, strict=True)
+                self._cut = [Raw(view[end - length : end]) for end, length in pairs]
+            else:
+                self._cut = _array.decode(view[self.start - 1 : self.close])
         return self._cut
 
     def shared(self, body: bytes) -> tuple[int, int]:
@@ -70,19 +94,32 @@ class Spelling:
         same = _same_bytes(self.body, body, self.end)
         if same <= self.start:
             return 0, self.start
-        ends = self._ends()
+        ends = self.ends()
         # The byte behind an item has to be the same, too: a number may go on.
         count = bisect_left(ends, same)
         return count, ends[count - 1] if count else self.start
 
-    def _ends(self) -> list[int]:
-        """Where each item ends, if all are parted in the same way; else nothing."""
-        raws = self.items()
-        for gap in (b",", b", "):
-            if self.body.startswith(gap.join(raws), self.start):
-                lengths = (len(raw) + len(gap) for raw in raws)
-                return list(accumulate(lengths, initial=self.start - len(gap)))[1:]
-        return []
+    def ends(self) -> list[int]:
+        """Where each item ends, if all are parted by a comma, or by a comma and a space.
+
+        Else nothing. It follows from what all items and gaps take: a gap has one comma. Of two
+        bytes it may be another one; but then what stands behind an item is not this one.
+        """
+        if self._ends is None:
+            self._ends = self._ends_if_alike()
+        return self._ends
+
+    def _ends_if_alike(self) -> list[int]:
+        if not self.lengths:
+            return []
+        sums = list(accumulate(self.lengths))
+        gaps, between = self.count - 1, self.end - self.start - sums[-1]
+        if between not in (gaps, 2 * gaps):
+            return []
+        gap = b"," if between == gaps else b", "
+        ends = list(map(add, sums, range(self.start, self.end + 1, len(gap))))
+        is_sure = between == gaps or all(self.body.startswith(gap, end) for end in ends[:-1])
+        return ends if is_sure else []
 
 
 def _same_bytes(one: bytes, other: bytes, most: int) -> int:

@@ -7,7 +7,9 @@ short way cannot prove is left to the long one, which alone refuses.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from operator import is_not
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -70,9 +72,13 @@ def _items(body: bytes, fields: Fields, places: Mapping[str, int] | None) -> Ite
     return Items(
         cut,
         spelling=Spelling(
-            body, at + 1, _last_end(body, at + 1, close), close, len(cut), head, tail
+            body, at + 1, _last_end(body, at + 1, close), close, _lengths(cut), head, tail
         ),
     )
+
+
+def _lengths(cut: Iterable[Raw]) -> array[int]:
+    return array("Q", map(len, cut))
 
 
 def _last_end(body: bytes, start: int, close: int) -> int:
@@ -156,12 +162,18 @@ def _spaced(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Ite
     """The parts of a body whose first item is known, in another place and with other gaps."""
     longest = max(known, key=lambda one: one.spelling.end - one.spelling.start)
     spelling = longest.spelling
-    opened = _opening(body, memoryview(spelling.body)[spelling.start : spelling.end][:_GLANCE])
+    known_items = spelling.items()
+    if not known_items:
+        return None
+    opened = _opening(body, memoryview(known_items[0])[:_GLANCE])
     if opened is None:
         return None
     head, start = opened
-    cut, end = repeated(body, start, spelling.items(), first=True)
-    return _from_there(body, _Begun(longest, head, start, end, 0, cut)) if cut else None
+    cut, end = repeated(body, start, known_items, first=True)
+    if not cut:
+        return None
+    same = next((n for n, other in enumerate(map(is_not, cut, known_items)) if other), len(cut))
+    return _from_there(body, _Begun(longest, head, start, end, same, cut[same:]))
 
 
 def _opening(body: bytes, first: memoryview) -> tuple[Mapping[str, Raw], int] | None:
@@ -217,7 +229,7 @@ def _with_same_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Item
         start,
         _last_end(body, start, close),
         close,
-        ahead + len(cut),
+        proven.lengths[:ahead] + _lengths(cut),
         head,
         proven.tail,
     )
@@ -246,9 +258,8 @@ def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Ite
         # What the anchor holds already has memory of its own.
         rest[name] = same if same is not None and same == raw else raw.copy()
     close = end - len(opener) + 9 + spaced + len(array)
-    spelling = Spelling(
-        body, start, _last_end(body, start, close), close, ahead + len(cut), head, rest
-    )
+    lengths = known.spelling.lengths[:ahead] + _lengths(cut)
+    spelling = Spelling(body, start, _last_end(body, start, close), close, lengths, head, rest)
     fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **rest}
     return fields, Items(cut, spelling=spelling, proven=known.spelling, ahead=ahead)
 
@@ -307,15 +318,19 @@ def _key_before(body: bytes, start: int) -> int | None:
 
 def names_a_key_twice(text: bytes, fields: Mapping[str, Raw]) -> bool:
     """The decoder keeps the last of two equal keys; what it threw away shows in the bytes."""
-    length = 1
-    for name, raw in fields.items():
-        length += len(name if name.isascii() else _encoded(name)) + len(raw) + 4
     # No object is shorter than its compact form, so that nothing more can stand in one.
-    if len(text) == max(2, length):
+    if len(text) == length_of(fields):
         return False
     if _places(text, fields) is not None:
         return False
     return _top_level_keys(text.decode("utf-8", "surrogatepass")) != len(fields)
+
+
+def length_of(fields: Mapping[str, Raw]) -> int:
+    """Bytes of the compact form of an object with these fields."""
+    names = "".join(fields)
+    own = len(names if names.isascii() else _encoded(names)) + sum(map(len, fields.values()))
+    return max(2, 1 + 4 * len(fields) + own)
 
 
 def _places(text: bytes, fields: Mapping[str, Raw]) -> dict[str, int] | None:

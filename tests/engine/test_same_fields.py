@@ -6,7 +6,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import freezing, items
-from engine.held import HeldItem
+from engine.baseline import Baseline, matched
+from engine.errors import UnreadableRequest
+from engine.held import HeldItem, same_fields
+from engine.request import split
 
 KEYS = ['"id"', '"status"', '"type"', '"role"', '"content"', '"summary"', '"encrypted_content"',
         '"output"', '"call_id"', '"x"', '"ty\\u0070e"', '"\\ud800"', '"é"']  # fmt: skip
@@ -63,6 +66,56 @@ def test_the_short_way_judges_as_the_long_one(data, received, expecting, freeze)
     for _ in range(2):
         now = encoded(data.draw(written(list(pairs))))
         assert item.difference(now, freeze) == judged(held, now, freeze, received=received)
+
+
+READ = [part for part in PARTS if "\udcff" not in part and "\ud800" not in part]
+
+
+@given(st.data(), st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_pairs_that_are_found_alike_at_once_are_the_same_one_by_one(data, received):
+    pairs = data.draw(
+        st.dictionaries(st.sampled_from(KEYS), st.sampled_from(READ), max_size=4).map(dict.items)
+    )
+    held, now = (encoded(data.draw(written(list(pairs)))) for _ in range(2))
+    if same_fields([held], [now]) == [True] and held != now:
+        assert judged(held, now, (), received=received) is None
+
+
+@given(st.data())
+@settings(max_examples=150, deadline=None)
+def test_a_request_repeats_as_many_items_as_one_by_one(data):
+    """Some items are spelled anew, or are others; the list is longer than what is read at once."""
+    objects = st.dictionaries(st.sampled_from(KEYS), st.sampled_from(READ), max_size=4)
+    drawn = data.draw(st.lists(objects, min_size=1, max_size=4))
+    some = [list(drawn[n % len(drawn)].items()) for n in range(data.draw(st.integers(1, 70)))]
+    plain = ["{" + ",".join(f"{k}:{v}" for k, v in pairs) + "}" for pairs in some]
+    other = ["{" + ",".join(f"{k}:{v}" for k, v in reversed(pairs)) + "}" for pairs in some]
+    if data.draw(st.booleans()):
+        at = data.draw(st.integers(0, len(other) - 1))
+        other[at] = data.draw(written(list(drawn[0].items())))
+    try:
+        old, new = (split(bytes(encoded(f'{{"input":[{",".join(t)}]}}'))) for t in (plain, other))
+    except UnreadableRequest:
+        return
+    baseline = Baseline(old.items.spelling, (), ())
+    expected = next(
+        (
+            n
+            for n, (one, two) in enumerate(zip(plain, other, strict=True))
+            if judged(encoded(one), encoded(two), (), received=False) is not None
+        ),
+        len(plain),
+    )
+    assert matched(baseline, new.items) == expected
+
+
+def test_what_names_a_key_twice_is_never_alike():
+    twice = Raw(b'{"a":1,"a":1}')
+    assert same_fields([twice, Raw(b'{"a":1}')], [Raw(b'{"a":1 ,"a":1}'), twice]) == [False, False]
+    assert same_fields([Raw(b'{"a":1,"b":2}')], [Raw(b'{"b":2,"a":1}')]) == [True]
+    assert same_fields([Raw(b'{"a":1,"b":2}')], [Raw(b'{"a":2,"b":1}')]) == [False]
+    assert same_fields([Raw(b"1"), Raw(b"{}")], [Raw(b"2"), Raw(b"{}")]) == [False, False]
 
 
 @pytest.mark.parametrize(

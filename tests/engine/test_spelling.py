@@ -174,8 +174,32 @@ def test_what_differs_before_the_first_item_has_none_in_common():
 def test_items_end_before_the_gap_and_the_last_at_the_end(gap):
     texts = [b"1", b"22", b'"a,b"']
     old = known_of(b'{"input":[' + gap.encode().join(texts) + b"]}").spelling
-    assert [old.body.index(text) + len(text) for text in texts] == old._ends()
-    assert old.end == old._ends()[-1]
+    assert [old.body.index(text) + len(text) for text in texts] == old.ends()
+    assert old.end == old.ends()[-1]
+
+
+@given(
+    st.lists(
+        st.sampled_from(["1", "12", '"a,b"', '", "', '",1"', "[1, 2]", '{"a":1, "b":","}', "[]"])
+    ),
+    st.sampled_from([",", ", "]),
+    st.lists(st.sampled_from([",", ", ", ",  ", " ,", "\n,\t"]), min_size=9, max_size=9),
+    st.integers(0, 9),
+    st.sampled_from(["", " "]),
+)
+def test_items_cut_by_their_lengths_are_those_that_a_reader_finds(texts_, gap, gaps, odd, around):
+    between = [gap if n >= odd else other for n, other in enumerate(gaps)]
+    inside = "".join(
+        text + (between[n % 9] if n < len(texts_) - 1 else "") for n, text in enumerate(texts_)
+    )
+    for place in (split, lambda new: split(new, [known_of(b'{"input":[1,12]}')])):
+        old = place(f'{{"input":[{around}{inside}{around}]}}'.encode()).items.spelling
+        assert texts(old.items()) == [text.encode() for text in texts_]
+        assert list(old.lengths) == list(map(len, texts_))
+        ends = old.ends()
+        assert not ends or [
+            old.body[:end].endswith(text.encode()) for end, text in zip(ends, texts_, strict=True)
+        ] == [True] * len(texts_)
 
 
 def test_a_body_that_goes_on_repeats_what_is_ahead_and_another_what_stands_in_it():
