@@ -1,4 +1,4 @@
-"""Rows of the ledger: a page of them, one, all of a view as a stream, and what they contain.
+"""Rows of the ledger: a page of them, one, and all of a view as a stream.
 
 Figures are in ``summary`` and ``series``.
 """
@@ -10,12 +10,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Engine, Select, func, null, select, tuple_
+from sqlalchemy import ColumnElement, Connection, Engine, Select, func, select, tuple_
 
 from app.errors import AppError
 from app.ledger import cursors
-from app.ledger.conditions import COLUMN_OF, cache_class, time_column, where
-from app.ledger.filters import Filter, none_of
+from app.ledger.conditions import time_column, where
+from app.ledger.filters import Filter
 from app.ledger.models import turns
 from app.ledger.rows import COLUMNS, TurnRow
 
@@ -23,21 +23,6 @@ c = turns.c
 _COLUMNS = [c[name] for name in COLUMNS]
 
 PAGE_LIMIT = 500
-LISTED = (
-    "model",
-    "upstream",
-    "client",
-    "session",
-    "mode",
-    "reason",
-    "status",
-    "kind",
-    "source",
-    "tenant",
-    "cache",
-    "verdict",
-)
-"""The dimensions that a filter form offers values of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,15 +31,6 @@ class Page:
     """Newest first."""
     next_cursor: str | None
     """Where the next page begins; None on the last one."""
-
-
-@dataclass(frozen=True, slots=True)
-class DimensionValue:
-    value: str
-    """As it goes into a filter; ``unknown`` for rows without one."""
-    label: str | None
-    """The name behind a session's key."""
-    turns: int
 
 
 def page(engine: Engine, view: Filter, *, limit: int = 50, cursor: str | None = None) -> Page:
@@ -184,35 +160,3 @@ def stream_from(
     with connection.execute(query, execution_options=options) as result:
         for part in result.partitions(chunk):
             yield [tuple(record) for record in part]
-
-
-def dimensions(
-    engine: Engine, view: Filter, *, limit: int = 100
-) -> dict[str, tuple[DimensionValue, ...]]:
-    """The values that occur in the window of a view, most frequent first, whatever else the view
-    asks for: a form offers what could be chosen instead."""
-    window = Filter(start=view.start, end=view.end, by=view.by)
-    result: dict[str, tuple[DimensionValue, ...]] = {}
-    with engine.connect() as connection:
-        for name in LISTED:
-            value: ColumnElement[str]
-            label: ColumnElement[Any] = null()
-            if name == "session":
-                value, label = c.session_key, func.max(c.session)
-            elif name == "cache":
-                value = cache_class
-            else:
-                value = c[COLUMN_OF[name]]
-            number, listed = func.count(), value.label("listed_value")
-            query = (
-                select(listed, label, number)
-                .where(where(window))
-                .group_by("listed_value")
-                .order_by(number.desc(), listed.asc().nulls_first())
-                .limit(limit)
-            )
-            result[name] = tuple(
-                DimensionValue(none_of(name) if found is None else found, title, turns_)
-                for found, title, turns_ in connection.execute(query)
-            )
-    return result

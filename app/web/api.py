@@ -15,9 +15,10 @@ from app.charts import chart as charts
 from app.charts.marks import marked
 from app.charts.registry import CHARTS
 from app.errors import AppError
-from app.ledger import queries, retention
+from app.ledger import offered, queries, retention
 from app.ledger.before import before
 from app.ledger.cells import Cost, TokenTotals
+from app.ledger.database import reading
 from app.ledger.filters import PARAMETERS
 from app.ledger.newest import Newest
 from app.ledger.rows import iso, money, to_ms
@@ -93,7 +94,8 @@ def router(web: Web) -> APIRouter:
     def dimensions(request: Request) -> JsonAnswer:
         """What the filter form can offer."""
         view = web.view(request)
-        found = queries.dimensions(web.ledger, view)
+        with reading(web.ledger) as connection:
+            found = offered.dimensions(connection, view)
         return JsonAnswer(web.frame(view) | {"dimensions": _dimensions(found)})
 
     @api.get("/charts")
@@ -264,7 +266,7 @@ def _cost(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _dimensions(found: dict[str, tuple[queries.DimensionValue, ...]]) -> dict[str, Any]:
+def _dimensions(found: dict[str, tuple[offered.DimensionValue, ...]]) -> dict[str, Any]:
     shown_values: dict[str, Any] = {}
     for name, values in found.items():
         shown_values[name] = [

@@ -5,7 +5,7 @@ from sqlalchemy import Engine
 
 from app.errors import AppError
 from app.ledger.filters import Filter
-from app.ledger.queries import DimensionValue, count, dimensions, is_empty, one, page, stream
+from app.ledger.queries import count, is_empty, one, page, stream
 from app.ledger.rows import COLUMNS, TurnRow
 from app.ledger.writer import write_rows
 from tests.support.ledger import everything, filters, rows
@@ -134,40 +134,3 @@ def test_a_limit_beyond_its_bounds_is_refused(engine: Engine, limit: int):
     with pytest.raises(AppError, match="from 1 to 500") as caught:
         page(engine, everything(), limit=limit)
     assert 422 == caught.value.status
-
-
-def test_a_form_is_offered_the_values_of_its_window_whatever_else_is_chosen(engine: Engine):
-    write_rows(
-        engine,
-        [
-            make_row(model="a", session="s", session_key="k"),
-            make_row(model="b"),
-            make_row(model="b", cached_tokens=0),
-            make_row(model=None),
-            make_row(model="outside", started_at=START_MS - 10**9),
-        ],
-    )
-    found = dimensions(engine, everything().narrow("model", "a"))
-    assert (
-        DimensionValue("b", None, 2),
-        DimensionValue("unknown", None, 1),
-        DimensionValue("a", None, 1),
-    ) == found["model"]
-    assert DimensionValue("k", "s", 1) in found["session"]
-    assert {"hit": 3, "miss": 1} == {value.value: value.turns for value in found["cache"]}
-    assert (DimensionValue("ws_incremental", None, 4),) == found["mode"]
-
-
-def test_a_long_list_of_values_is_cut_after_the_most_frequent(engine: Engine):
-    write_rows(engine, [make_row(model=f"m{n % 7}") for n in range(15)])
-    assert ["m0", "m1"] == [
-        value.value for value in dimensions(engine, everything(), limit=2)["model"]
-    ][:2]
-    assert 2 == len(dimensions(engine, everything(), limit=2)["model"])
-
-
-def test_offered_values_lead_to_as_many_rows_as_they_say(engine: Engine):
-    write_rows(engine, [make_row(model=m, client=None) for m in ("a", "b", "b", None)])
-    for name, values in dimensions(engine, everything()).items():
-        for value in values:
-            assert value.turns == count(engine, everything().narrow(name, value.value))
