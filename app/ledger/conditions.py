@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, false, func, or_
+from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, text, union
 
 from app.ledger import break_groups
 from app.ledger.filters import UNKNOWN, Filter, none_of
-from app.ledger.models import turns
+from app.ledger.models import SUB_AGENT, turns
 from app.ledger.rows import TurnRow
 from engine.model import Kind, Status, UsageState
 
@@ -105,9 +105,26 @@ def where(view: Filter, within: Sequence[tuple[int, int]] | None = None) -> Colu
     terms = dimensions_of(view, _column)
     if only_breaks(view):
         terms.append(break_groups.broken)  # by itself, else their index is not used
+    roots = view.include.get("root", ())
+    if roots and none_of("root") not in roots:
+        terms.append(_in_sessions_of(roots, whole))
     if view.q is not None:
         terms.append(_contains(view.q))
     return and_(whole, *terms)
+
+
+def _in_sessions_of(roots: Sequence[str], whole: ColumnElement[bool]) -> ColumnElement[bool]:
+    """What follows from having one of these roots, and is found by an index: being of a session
+    that is itself one, of one of their sub-agents, or of one without a name."""
+    of_roots = c.root_session.in_(roots)
+    ways = (
+        (c.session.in_(roots),),
+        (text(SUB_AGENT), of_roots, whole),
+        (c.session.is_(None), of_roots, whole),
+    )
+    return c.session_key.in_(
+        union(*(select(c.session_key).where(*terms).correlate(None) for terms in ways))
+    )
 
 
 def only_breaks(view: Filter) -> bool:

@@ -1,7 +1,7 @@
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, text
 
 from app.ledger.conditions import cache_class, cache_class_of, matcher, where
 from app.ledger.filters import Filter
@@ -69,6 +69,35 @@ def test_a_session_is_found_by_name_and_by_key(engine: Engine):
     write_rows(engine, [row, make_row(session="other", session_key="k8")])
     for value in ("agent-7", "k7"):
         assert {row.turn_id} == selected(engine, everything().narrow("session", value))
+
+
+def test_of_a_root_are_its_own_turns_its_sub_agents_and_those_without_a_name(engine: Engine):
+    found = [
+        make_row(session="main", root_session="main", session_key="1"),
+        make_row(session="agent", root_session="main", session_key="2"),
+        make_row(session=None, root_session="main", session_key="3"),
+    ]
+    others = [
+        make_row(session="agent", root_session="other", session_key="2"),
+        make_row(session="main", root_session=None, session_key="1"),
+    ]
+    write_rows(engine, [*found, *others])
+    assert names(found) == selected(engine, everything().narrow("root", "main"))
+    assert names([*found, others[1]]) == selected(
+        engine, everything().narrow("root", "main", "unknown")
+    )
+
+
+@pytest.mark.parametrize("backend", ["sqlite"], indirect=True)
+def test_a_root_is_looked_up_by_its_sessions(engine: Engine):
+    asked = select(turns.c.id).where(where(everything().narrow("root", "main")))
+    statement = asked.order_by(turns.c.started_at.desc(), turns.c.id.desc()).limit(50)
+    compiled = statement.compile(engine, compile_kwargs={"literal_binds": True})
+    with engine.connect() as connection:
+        plan = [str(step) for step in connection.execute(text(f"EXPLAIN QUERY PLAN {compiled}"))]
+    for index in ("ix_turns_session_key_started_at", "COVERING INDEX ix_turns_sub_agents"):
+        assert any(index in step for step in plan), plan
+    assert not any("SCAN turns" in step or "ix_turns_started_at_id" in step for step in plan)
 
 
 def test_unknown_means_rows_without_a_value(engine: Engine):
