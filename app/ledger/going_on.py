@@ -71,7 +71,7 @@ class Known:
     last: tuple[Any, ...]
     """The order of the last of them."""
     turn: int
-    """The id of the last generation turn of them."""
+    """The id of some generation turn of them."""
     at: int = 0
     """When it went on, in epoch milliseconds."""
 
@@ -175,8 +175,6 @@ def judge(
         wanted: dict[str, Verdict] = {}
         for one in mine:
             wanted.update(known.fold.push(one.row))
-            if one.row.kind == Kind.GENERATION:
-                known.turn = one.id
         for one in mine:
             verdict = wanted.pop(one.row.turn_id, None)
             if verdict is not None and verdict != one.values[-len(_VERDICT) :]:
@@ -210,14 +208,14 @@ def _read(connection: Connection, ids: Collection[int]) -> dict[int, _Found]:
 
 
 def _still_there(connection: Connection, sessions: Mapping[str, Known]) -> set[str]:
-    """Those whose last turn is still there. If another one went, a turn waits for that reason."""
-    last = {known.turn: session for session, known in sessions.items()}
+    """Those that have a turn left. If another one went, a turn waits for that reason."""
+    some = {known.turn: session for session, known in sessions.items()}
     query = (
         f"SELECT id, session_key FROM turns WHERE {among_these(connection, 'id')} "  # noqa: S608
         f"AND kind = '{Kind.GENERATION.value}'"
     )
-    found = connection.exec_driver_sql(query, (listed(connection, last),))
-    return {session for number, session in found if last[number] == session}
+    found = connection.exec_driver_sql(query, (listed(connection, some),))
+    return {session for number, session in found if some[number] == session}
 
 
 def _complete(
