@@ -311,6 +311,11 @@ class _WriterCollector(Collector):
         for name, text, gauge in (
             ("warmline_ledger_queued_rows", "Rows that wait.", state.queued),
             (
+                "warmline_ledger_rows_kept",
+                "Of those that wait, rows that cannot be counted at present.",
+                state.kept,
+            ),
+            (
                 "warmline_ledger_rows_on_disk",
                 "Of those that wait, rows in the journal only.",
                 state.on_disk,

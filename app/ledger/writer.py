@@ -9,7 +9,8 @@ more from the journal of a process that was killed) leaves one.
 
 Of more rows than ``capacity`` only the places in the journal are kept in memory. What is lost is
 counted, never silent: rows that find queue and journal full or the writer closed (``dropped``) and
-rows that the database refuses for what is in them (``rejected``).
+rows that the database refuses for what is in them (``rejected``). A row that fails for another
+reason, and alone, is set aside (``kept``): it goes behind the others and is tried again with them.
 """
 
 from __future__ import annotations
@@ -22,13 +23,12 @@ from dataclasses import dataclass
 from itertools import islice
 
 from sqlalchemy import Connection, Engine
-from sqlalchemy.exc import DataError, DBAPIError, IntegrityError, ProgrammingError
-from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from app.clock import Clock
 from app.ledger.database import WRITES
 from app.ledger.journal.journal import Journal, JournalState, Waiting
 from app.ledger.journal.records import Begun
+from app.ledger.refusals import Sifted, may_pass, sift
 from app.ledger.rows import TurnRow, to_ms
 from app.ledger.store import Price, insert_rows
 
@@ -55,6 +55,8 @@ class WriterState:
     """Lost: the queue was full, or the writer closed."""
     rejected: int
     """Lost: the database refused what was in them."""
+    kept: int
+    """Of ``queued``, rows that cannot be counted at present, and are tried again."""
     failures: int
     """Attempts at a batch that failed and were, or are being, repeated."""
     retrying: bool
@@ -105,6 +107,8 @@ class LedgerWriter:
         self._duplicates = 0
         self._dropped = 0
         self._rejected = 0
+        self._kept: frozenset[str] = frozenset()
+        """Rows of the queue that were set aside, by ``turn_id``."""
         self._failures = 0
         self._last_error: str | None = None
         self._retrying = False
@@ -145,7 +149,7 @@ class LedgerWriter:
                 self._accepted += 1
                 if self._waiting_since is None:
                     self._mark_waiting()
-                if len(self._queue) in (1, self._batch_size):
+                if len(self._queue) - len(self._kept) in (1, self._batch_size):
                     self._changed.notify_all()
                 return
         if first:
@@ -159,6 +163,7 @@ class LedgerWriter:
                 duplicates=self._duplicates,
                 dropped=self._dropped,
                 rejected=self._rejected,
+                kept=len(self._kept),
                 failures=self._failures,
                 retrying=self._retrying,
                 last_error=self._last_error,
@@ -168,7 +173,8 @@ class LedgerWriter:
             )
 
     def _mark_waiting(self) -> None:
-        self._waiting_since = to_ms(self._clock.now()) if self._queue else None
+        waits = len(self._queue) > len(self._kept)
+        self._waiting_since = to_ms(self._clock.now()) if waits else None
 
     @property
     def written(self) -> int:
@@ -231,15 +237,17 @@ class LedgerWriter:
         pause = _FIRST_PAUSE
         while batch := self._next_batch():
             try:
-                rows = self._write(self._read(batch))
+                written, kept = self._write(self._read(batch))
             except Exception as error:
                 if not self._wait_before_retry(error, pause):
                     return
                 pause = min(pause * 2, _LONGEST_PAUSE)
                 continue
             pause = _FIRST_PAUSE
-            self._settle(batch)
-            self._tell(rows)
+            self._settle(batch, kept)
+            self._tell(written)
+            if len(kept) == len(batch) and not self._wait_for_others():
+                return
 
     def _read(self, batch: Sequence[Waiting]) -> list[TurnRow]:
         """The rows of a batch; those that wait on disk are read from there."""
@@ -281,7 +289,22 @@ class LedgerWriter:
             self._changed.wait_for(lambda: self._abandoned, pause)
             return not self._abandoned
 
-    def _settle(self, batch: Sequence[Waiting]) -> None:
+    def _wait_for_others(self) -> bool:
+        """While all that waits was set aside; False where nothing else will come."""
+        with self._changed:
+            self._changed.wait_for(
+                lambda: self._closed or len(self._queue) > len(self._kept), _LONGEST_PAUSE
+            )
+            return not self._closed
+
+    def _settle(self, batch: Sequence[Waiting], kept: Sequence[TurnRow]) -> None:
+        with self._changed:
+            if self._abandoned and kept:
+                return
+            for row in kept:  # behind the others: the journal is settled in the order of its ends
+                place = None if self._journal is None else self._journal.end(row)
+                self._queue.append(Waiting(row, place))
+            self._in_memory += len(kept)
         if self._journal is not None:
             self._journal.settled(batch)
         with self._changed:
@@ -289,7 +312,7 @@ class LedgerWriter:
                 return
             for _ in batch:
                 self._in_memory -= self._queue.popleft().row is not None
-            self._settled += len(batch)
+            self._settled += len(batch) - len(kept)
             self._mark_waiting()
             recovered = self._retrying
             self._retrying = False
@@ -305,28 +328,36 @@ class LedgerWriter:
         except Exception as error:
             logger.error("the listener to new rows failed: %s", type(error).__name__)
 
-    def _write(self, batch: Sequence[TurnRow]) -> list[TurnRow]:
-        """Write a batch; returns it as written. Raises only what may pass by itself."""
+    def _write(self, batch: Sequence[TurnRow]) -> tuple[list[TurnRow], list[TurnRow]]:
+        """Write a batch; returns what is written, and what is to be kept. Raises what may pass by
+        itself, and where nothing can be written though it is not about the rows."""
         self._put_prices(batch)
-        try:
-            return self._insert_all(batch)
-        except Exception as error:
-            if _may_pass(error):
-                raise
-        # Something in one of the rows is refused: find it, and let the others through.
+        aside = [row for row in batch if row.turn_id in self._kept]
+        others = [row for row in batch if row.turn_id not in self._kept]
         written: list[TurnRow] = []
-        refused: list[TurnRow] = []
-        for row in batch:
-            try:
-                written += self._insert_all([row])
-            except Exception as error:
-                if _may_pass(error):
-                    raise
-                refused.append(row)
-                logger.error("turn %s cannot be stored: %s", row.turn_id, type(error).__name__)
+        try:
+            written = self._insert_all(others) if others else []
+        except Exception as error:
+            if may_pass(error):
+                raise
+            aside = [*others, *aside]
+        # Something in one of the rows is refused: find it, and let the others through.
+        found = sift(self._engine, aside, self._insert_all)
+        if found.error is not None and others and not (written or found.written or found.refused):
+            raise found.error
+        self._note(batch, found)
+        return [*written, *found.written], found.kept
+
+    def _note(self, batch: Sequence[TurnRow], found: Sifted) -> None:
+        ids = {row.turn_id for row in found.kept}
+        for turn_id in sorted(ids - self._kept):
+            kind = type(found.error).__name__
+            logger.error("turn %s cannot be counted (%s); it is tried again", turn_id, kind)
         with self._changed:
-            self._rejected += len(refused)
-        return written
+            self._rejected += len(found.refused)
+            self._kept = (self._kept - {row.turn_id for row in batch}) | ids
+            if found.error is not None:
+                self._last_error = type(found.error).__name__
 
     def _put_prices(self, batch: Sequence[TurnRow]) -> None:
         if self._price is None:
@@ -367,17 +398,3 @@ def write_rows(engine: Engine, rows: Iterable[TurnRow], *, batch_size: int = 1_0
         with writing.begin() as connection:
             new += len(insert_rows(connection, batch))
     return new
-
-
-def _may_pass(error: Exception) -> bool:
-    """Whether the same rows may be accepted later: locked, full, gone, no rights yet …
-
-    The opposite is a value that no column takes. Drivers call one that they cannot even pass on a
-    programming error, which from a server means a table or a right that is missing. Where pages
-    hold all connections for long, there is none to be had for a while.
-    """
-    if not isinstance(error, DBAPIError):
-        return isinstance(error, OSError | PoolTimeoutError)
-    if isinstance(error, ProgrammingError) and getattr(error.orig, "sqlstate", None) is None:
-        return False
-    return not isinstance(error, DataError | IntegrityError)

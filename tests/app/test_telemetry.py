@@ -126,7 +126,7 @@ def test_the_writers_counters_are_read_with_each_scrape():
     telemetry.watch_writer(lambda: state)
     assert not any("ledger" in name for name, _ in samples(telemetry))
     state = WriterState(
-        queued=1, written=2, duplicates=3, dropped=4, rejected=5, failures=6, retrying=True,
+        queued=1, written=2, duplicates=3, dropped=4, rejected=5, kept=7, failures=6, retrying=True,
         last_error=None, on_disk=7,
         journal=JournalState(
             bytes=8, recovered=9, process_ended=1, missed=11, torn=12, last_error=None
@@ -145,6 +145,7 @@ def test_the_writers_counters_are_read_with_each_scrape():
     assert value(found, "warmline_ledger_rows_written_total") == 2
     assert value(found, "warmline_ledger_rows_dropped_total") == 4
     assert value(found, "warmline_ledger_rows_rejected_total") == 5
+    assert value(found, "warmline_ledger_rows_kept") == 7
     assert value(found, "warmline_ledger_write_errors_total") == 6
 
 

@@ -1,3 +1,4 @@
+import queue
 import sqlite3
 import threading
 from collections.abc import Callable
@@ -9,13 +10,14 @@ import pytest
 from sqlalchemy import Engine, create_engine, event, select, text
 from sqlalchemy.pool import QueuePool
 
+from app.ledger import writer as writing
 from app.ledger.csv_export import write_csv
 from app.ledger.database import open_engine
 from app.ledger.journal.journal import Journal
 from app.ledger.models import turns
 from app.ledger.queries import stream
 from app.ledger.rows import COLUMNS, TurnRow, to_ms
-from app.ledger.store import Price
+from app.ledger.store import Price, insert_rows
 from app.ledger.summary import summarize
 from app.ledger.writer import LedgerWriter, write_rows
 from tests.support.clock import START, ManualClock
@@ -272,6 +274,72 @@ def test_a_row_that_no_column_takes_is_rejected_and_the_others_are_written(
         assert f"turn {row.turn_id} cannot be stored" in caplog.text
 
 
+@contextmanager
+def uncountable(monkeypatch, *turn_ids: str):
+    """While it lasts, sums of these rows raise; the table takes them."""
+
+    def insert(connection, rows):
+        new = insert_rows(connection, rows)
+        if any(row.turn_id in turn_ids for row in rows):
+            raise KeyError("secret words")
+        return new
+
+    with monkeypatch.context() as patch:
+        patch.setattr(writing, "insert_rows", insert)
+        yield
+
+
+def test_a_row_that_cannot_be_counted_is_kept_and_holds_up_no_other(
+    engine: Engine, make_writer, monkeypatch, caplog
+):
+    told, arrive = arrivals()
+    writer = make_writer(on_written=told)
+    with uncountable(monkeypatch, "turn_odd"):
+        for name in ("turn_odd", "turn_a", "turn_b"):
+            writer.record(make_row(turn_id=name))
+        arrive("turn_a", "turn_b")
+        writer.record(make_row(turn_id="turn_c"))
+        arrive("turn_c")
+        assert ["turn_a", "turn_b", "turn_c"] == [row.turn_id for row in stored(engine)]
+        state = writer.state()
+        assert (1, 1, 0, 0) == (state.queued, state.kept, state.rejected, state.dropped)
+        assert (False, None) == (state.retrying, state.waiting_since)
+        assert "KeyError" == state.last_error
+    assert "turn turn_odd cannot be counted (KeyError); it is tried again" in caplog.messages
+    writer.record(make_row(turn_id="turn_d"))
+    arrive("turn_d", "turn_odd")
+    assert (0, 0, 5) == (writer.state().queued, writer.state().kept, writer.written)
+    assert 5 == summarize(engine, everything()).total
+
+
+def arrivals():
+    """What hears of rows that are written, and what waits for them."""
+    heard: queue.SimpleQueue[str] = queue.SimpleQueue()
+
+    def told(rows: list[TurnRow]) -> None:
+        for row in rows:
+            heard.put(row.turn_id)
+
+    def arrive(*turn_ids: str) -> None:
+        assert set(turn_ids) == {heard.get(timeout=10) for _ in turn_ids}
+
+    return told, arrive
+
+
+def test_where_nothing_can_be_counted_all_waits_and_is_tried_again(
+    engine: Engine, make_writer, monkeypatch, heard
+):
+    writer = make_writer()
+    with uncountable(monkeypatch, "turn_a", "turn_b"):
+        for name in ("turn_a", "turn_b"):
+            writer.record(make_row(turn_id=name))
+        heard.until_retrying(writer)
+        state = writer.state()
+        assert (2, 0, 0) == (state.queued, state.kept, state.rejected)
+    assert writer.flush()
+    assert 2 == len(stored(engine))
+
+
 def test_closing_writes_what_waits(engine: Engine, make_writer):
     writer = make_writer(linger=60)
     for _ in range(1_200):
@@ -462,3 +530,22 @@ def test_a_row_that_the_database_refuses_is_not_tried_again_by_the_next_process(
     second = make_writer(journal=journals())
     assert second.state().journal.recovered == 0
     assert ["turn_good"] == [row.turn_id for row in stored(engine)]
+
+
+def test_a_row_that_cannot_be_counted_is_written_by_the_next_process(
+    engine: Engine, make_writer, journals, monkeypatch
+):
+    told, arrive = arrivals()
+    first = make_writer(journal=journals(), on_written=told)
+    with uncountable(monkeypatch, "turn_odd"):
+        for name in ("turn_odd", "turn_a"):
+            first.record(make_row(turn_id=name))
+        arrive("turn_a")
+        first.record(make_row(turn_id="turn_b"))
+        arrive("turn_b")
+        assert not first.close()
+        assert 0 == first.dropped
+    second = make_writer(journal=journals())
+    assert 1 == second.state().journal.recovered
+    assert second.flush()
+    assert ["turn_a", "turn_b", "turn_odd"] == [row.turn_id for row in stored(engine)]

@@ -12,7 +12,7 @@ NOW = 1_790_000_000_000
 GOOD = Reading(readable=True, since=None, error=None)
 AWAY = Reading(readable=False, since=NOW - 5, error="OperationalError")
 IDLE = WriterState(
-    queued=0, written=7, duplicates=0, dropped=0, rejected=0, failures=0, retrying=False,
+    queued=0, written=7, duplicates=0, dropped=0, rejected=0, kept=0, failures=0, retrying=False,
     last_error=None, on_disk=0, journal=None, waiting_since=None,
 )  # fmt: skip
 BEHIND = replace(IDLE, queued=3, waiting_since=NOW - LATE_MS)
@@ -42,7 +42,7 @@ def test_what_waits_what_was_lost_and_why_are_told():
     journal = JournalState(
         bytes=8, recovered=9, process_ended=1, missed=2, torn=0, last_error="No space left"
     )
-    writer = replace(REFUSED, on_disk=2, dropped=4, rejected=5, journal=journal)
+    writer = replace(REFUSED, on_disk=2, dropped=4, rejected=5, kept=6, journal=journal)
     assert {
         "readable": False,
         "read_error": "OperationalError",
@@ -51,6 +51,7 @@ def test_what_waits_what_was_lost_and_why_are_told():
         "written": 7,
         "dropped": 4,
         "rejected": 5,
+        "kept": 6,
         "retrying": True,
         "last_error": "OperationalError",
         "on_disk": 2,
