@@ -10,6 +10,7 @@ from operator import ne
 from msgspec import Raw
 
 from engine import freezing, items
+from engine.baseline import Behind
 from engine.chain import HeldItem
 from engine.freezing import Keys
 from engine.held import Digested
@@ -53,9 +54,10 @@ def _goes_on_behind(before: Sequence[HeldItem], now: Sequence[Raw]) -> bool:
 
     No meeting is nearer; and the new one stands nowhere else, so that this is no other order.
     """
-    if not 1 < len(before) <= len(now) or not all(item.is_whole for item in before):
+    echoes = (before if isinstance(before, Behind) else Behind(before, 0)).echoes()
+    if echoes is None or not 1 < len(before) <= len(now):
         return False
-    echoes, sent = [item.echo for item in before], now[: len(before)]
+    sent = now[: len(before)]
     others = [i for i, is_other in enumerate(map(ne, echoes, sent)) if is_other and i > 0]
     return sent[0] not in echoes and all(before[i].difference(sent[i]) is None for i in others)
 

@@ -22,6 +22,7 @@ from engine.spelling import Items, Spelling
 
 __all__ = [
     "Baseline",
+    "Behind",
     "HeldItem",
     "digested",
     "frozen",
@@ -237,6 +238,37 @@ class Baseline(Sequence[HeldItem]):
 
 _AT_ONCE = 32
 """So many items in another spelling are read before the first of them is judged."""
+
+
+class Behind(Sequence[HeldItem]):
+    """The items of a sequence from one on, of which a baseline makes those that are looked at."""
+
+    __slots__ = ("_all", "_start")
+
+    def __init__(self, held: Sequence[HeldItem], start: int) -> None:
+        self._all, self._start = held, start
+
+    def __len__(self) -> int:
+        return len(self._all) - self._start
+
+    @overload
+    def __getitem__(self, index: int) -> HeldItem: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[HeldItem]: ...
+    def __getitem__(self, index: int | slice) -> HeldItem | Sequence[HeldItem]:
+        if isinstance(index, slice):
+            places = range(self._start, len(self._all))[index]
+            return tuple(self._all[place] for place in places)
+        return self._all[range(self._start, len(self._all))[index]]
+
+    def echoes(self) -> list[Raw] | None:
+        """The client's spelling of each; None where only a digest is kept of one."""
+        if isinstance(self._all, Baseline):
+            table = digested(self._all)
+            return self._all.echoes(self._start) if len(table or ()) <= self._start else None
+        held = self._all[self._start :]
+        return [item.echo for item in held] if all(item.is_whole for item in held) else None
+
 
 # Bytes of the objects around the bytes of one thing, as CPython 3.11 lays them out.
 _AROUND = 600

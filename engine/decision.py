@@ -6,7 +6,7 @@ proven prefix of the request and all compared fields are equal (DESIGN 4.2, 4.3)
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from engine import divergence
@@ -64,30 +64,41 @@ def decide(
     ]
     free.sort(key=lambda anchor: (-len(anchor.items), -anchor.born))
     extended: list[Anchor] = []
+    matched: dict[int, int] = {}
     for anchor in free:
         # The best one is found: the others are ranked only where nothing has to be read for it.
         if extended and not anchor.is_proven(request.items):
             continue
         changed = changed_fields(anchor.fields, request.fields, policy.tools)
-        if not changed and _continuable(anchor, request, policy):
-            extended.append(anchor)
+        if not changed and _may_extend(anchor, request):
+            matched[id(anchor)] = anchor.matched(request.items, policy.freeze)
+            if matched[id(anchor)] == len(anchor.items):
+                extended.append(anchor)
     if extended:
         chains = tuple(anchor.chain for anchor in extended if anchor.chain is not None)
         return Plan(candidates=chains, reason=Reason.OK, compared=extended[0])
-    return _explain(anchors, request, policy, epoch, asker)
+    return _explain(anchors, request, policy, epoch, asker, found=matched)
 
 
-def _continuable(anchor: Anchor, request: Request, policy: Policy) -> bool:
+def _may_extend(anchor: Anchor, request: Request) -> bool:
+    """Whether the request is long enough to hold all items of the anchor, and one more."""
     length = len(anchor.items)
-    if length > len(request.items) or (length == len(request.items) and not anchor.warmup):
-        return False
-    return anchor.matched(request.items, policy.freeze) == length
+    return length < len(request.items) or (length == len(request.items) and anchor.warmup)
 
 
 def _explain(
-    anchors: Iterable[Anchor], request: Request, policy: Policy, epoch: Epoch, asker: Asker
+    anchors: Iterable[Anchor],
+    request: Request,
+    policy: Policy,
+    epoch: Epoch,
+    asker: Asker,
+    *,
+    found: Mapping[int, int],
 ) -> Plan:
-    """Why the request goes in full: what it was compared with, and where the two part."""
+    """Why the request goes in full: what it was compared with, and where the two part.
+
+    ``found`` are, by the anchor's id(), the counts of matching items that are known already.
+    """
     known = [anchor for anchor in anchors if not anchor.opaque]
     compared = most_echoed(known, request.items)
     if compared is None:
@@ -98,7 +109,9 @@ def _explain(
     if compared.cold is ColdCause.EPOCH_RESET:
         return Plan((), Reason.EPOCH_RESET, compared, reset_reason=compared.reset_reason)
     changed = changed_fields(compared.fields, request.fields, policy.tools)
-    matched = compared.matched(request.items, policy.freeze)
+    matched = found.get(id(compared))
+    if matched is None:
+        matched = compared.matched(request.items, policy.freeze)
     if changed or matched < len(compared.items):
         evidence = divergence.describe(
             compared.items,

@@ -10,6 +10,7 @@ from msgspec import Raw
 
 from engine import fingerprint, freezable, freezing, items
 from engine.alignment import Alignment, align
+from engine.baseline import Behind
 from engine.chain import HeldItem
 from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
 from engine.freezing import Keys
@@ -82,15 +83,16 @@ def _of_items(
 ) -> Evidence:
     before = baseline[index]
     now = request[index] if index < len(request) else None
-    sent = _seen(now, freeze)
-    found = _judge(baseline[index:], request[index:], freeze)
+    seen = _Seen(freeze)
+    sent = seen(now)
+    found = _judge(Behind(baseline, index), request[index:], seen)
     klass = found.klass
     if klass is DivergenceClass.REMOVED and _is_head(baseline, index, found.gone):
         klass = DivergenceClass.TRUNCATED_HEAD
     evidence = replace(
         evidence,
         index=index,
-        kind_before=before.kind,
+        kind_before=items.kind(seen(before.held)) if before.is_whole else before.kind,
         kind_now=None if now is None else items.kind(sent),
         klass=klass,
         items_gone=found.gone,
@@ -99,7 +101,7 @@ def _of_items(
     )
     if isinstance(before, Digested):
         return _with_digests(evidence, before, now)
-    held = _seen(before.held, freeze)
+    held = seen(before.held)
     comparable = klass is DivergenceClass.EDITED or (
         klass is DivergenceClass.REPLACED and evidence.kind_before == evidence.kind_now
     )
@@ -157,8 +159,20 @@ def decoded(raw: Raw | None) -> Any:
         return None
 
 
-def _seen(raw: Raw | None, freeze: Keys) -> Any:
-    return freezing.seen(decoded(raw), freeze)
+class _Seen:
+    """Items without what a policy ignores in them, each read once."""
+
+    def __init__(self, freeze: Keys) -> None:
+        self.freeze = freeze
+        self._read: dict[int, tuple[Raw, Any]] = {}
+
+    def __call__(self, raw: Raw | None) -> Any:
+        if raw is None:
+            return None
+        known = self._read.get(id(raw))
+        if known is None:
+            known = self._read[id(raw)] = raw, freezing.seen(decoded(raw), self.freeze)
+        return known[1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,42 +183,42 @@ class _Finding:
     further: bool = False
 
 
-def _judge(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys) -> _Finding:
+def _judge(before: Sequence[HeldItem], now: Sequence[Raw], seen: _Seen) -> _Finding:
     """What happened at the first item that differs; both sequences begin with it."""
     if not now:
         return _Finding(DivergenceClass.TRUNCATED_TAIL, len(before), 0)
-    met = align(before, now, freeze)
+    met = align(before, now, seen.freeze)
     if met.reordered:
         return _Finding(DivergenceClass.REORDERED, met.gone, met.new, met.further)
     if not met.met:
-        return _never_again(before, now, freeze)
+        return _never_again(before, now, seen)
     if met.new == 0:
         return _Finding(DivergenceClass.REMOVED, met.gone, 0, met.further)
     if met.gone == 0:
         return _Finding(DivergenceClass.INSERTED, 0, met.new, met.further)
-    return _changed(before, now, met, freeze)
+    return _changed(before, now, met, seen)
 
 
 def _changed(
-    before: Sequence[HeldItem], now: Sequence[Raw], met: Alignment, freeze: Keys
+    before: Sequence[HeldItem], now: Sequence[Raw], met: Alignment, seen: _Seen
 ) -> _Finding:
     """Items stand in the place of others: are they the same ones with other values?"""
-    sameness = _sameness(before[0], now[0], freeze)
+    sameness = _sameness(before[0], now[0], seen)
     if sameness.certain or (sameness.possible and met.gone == met.new):
         several = met.gone > 1 or met.new > 1
         return _Finding(DivergenceClass.EDITED, 1, 1, met.further or several)
     return _Finding(DivergenceClass.REPLACED, met.gone, met.new, met.further)
 
 
-def _never_again(before: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys) -> _Finding:
+def _never_again(before: Sequence[HeldItem], now: Sequence[Raw], seen: _Seen) -> _Finding:
     """The two never meet again."""
-    sameness = _sameness(before[0], now[0], freeze)
+    sameness = _sameness(before[0], now[0], seen)
     if sameness.certain or (sameness.possible and len(before) == 1):
         return _Finding(DivergenceClass.EDITED, 1, 1, further=len(before) > 1)
     for distance in range(1, _NEAR):
-        if distance < len(before) and _sameness(before[distance], now[0], freeze).certain:
+        if distance < len(before) and _sameness(before[distance], now[0], seen).certain:
             return _Finding(DivergenceClass.REMOVED, distance, 0, further=True)
-        if distance < len(now) and _sameness(before[0], now[distance], freeze).certain:
+        if distance < len(now) and _sameness(before[0], now[distance], seen).certain:
             return _Finding(DivergenceClass.INSERTED, 0, distance, further=True)
     answers = all(held.model_made for held in before)
     if answers and not items.made_by_model(decoded(now[0])):
@@ -221,10 +235,10 @@ class _Sameness:
     possible: bool = False
 
 
-def _sameness(before: HeldItem, now: Raw, freeze: Keys) -> _Sameness:
+def _sameness(before: HeldItem, now: Raw, seen: _Seen) -> _Sameness:
     if not before.is_whole:
         return _Sameness(possible=before.kind == items.kind(decoded(now)))
-    held, sent = _seen(before.held, freeze), _seen(now, freeze)
+    held, sent = seen(before.held), seen(now)
     if not isinstance(held, dict) or not isinstance(sent, dict):
         return _Sameness()
     if items.kind(held) != items.kind(sent):
@@ -235,7 +249,7 @@ def _sameness(before: HeldItem, now: Raw, freeze: Keys) -> _Sameness:
             if one == other:
                 return _Sameness(certain=True, possible=True)
             return _but_for_names(held, sent, model_made=before.model_made)
-    alike = _alike(held, sent, before.difference(now, freeze) or ())
+    alike = _alike(held, sent, before.difference(now, seen.freeze) or ())
     return _Sameness(certain=alike, possible=True)
 
 

@@ -91,6 +91,8 @@ class HeldItem:
             return None
         try:
             held, sent = items.parse(self.held), items.parse(now)
+            if self._model_made is None:
+                self._model_made = items.made_by_model(held)
             where = freezing.difference(held, sent, model_made=self.model_made, freeze=freeze)
         except (ValueError, RecursionError):
             return ()

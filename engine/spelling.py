@@ -90,10 +90,13 @@ class Spelling:
         return self._cut
 
     def shared(self, body: bytes) -> tuple[int, int]:
-        """How many items a body with the same beginning has in common, and where the last ends."""
+        """How many items a body with the same beginning has in common, and where the last ends.
+
+        Where the list opens if there is none of them; 0 if it does not open there.
+        """
         same = _same_bytes(self.body, body, self.end)
         if same <= self.start:
-            return 0, self.start
+            return 0, self.start if same == self.start else 0
         ends = self.ends()
         # The byte behind an item has to be the same, too: a number may go on.
         count = bisect_left(ends, same)

@@ -149,31 +149,35 @@ def _parted(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Ite
     most = behind = 0
     for one in known:
         count, end = one.spelling.shared(body)
-        if count > most:
+        if best is None or count > most:
             best, most, behind = one, count, end
-    if best is None:
+    if best is None or behind < best.spelling.start:
         return _spaced(body, known)
     spelling = best.spelling
+    if not most:
+        return _from_first(body, best, spelling.head, behind) or _spaced(body, known)
     cut, end = repeated(body, behind, spelling.items()[most:], first=False)
     return _from_there(body, _Begun(best, spelling.head, spelling.start, end, most, cut))
+
+
+def _from_first(
+    body: bytes, known: Known, head: Mapping[str, Raw], start: int
+) -> tuple[Mapping[str, Raw], Items] | None:
+    """The parts of a body whose list of items opens before ``start``, if its first can be cut."""
+    items = known.spelling.items()
+    cut, end = repeated(body, start, items, first=True)
+    if not cut:
+        return None
+    same = next((n for n, other in enumerate(map(is_not, cut, items)) if other), len(cut))
+    return _from_there(body, _Begun(known, head, start, end, same, cut[same:]))
 
 
 def _spaced(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
     """The parts of a body whose first item is known, in another place and with other gaps."""
     longest = max(known, key=lambda one: one.spelling.end - one.spelling.start)
-    spelling = longest.spelling
-    known_items = spelling.items()
-    if not known_items:
-        return None
-    opened = _opening(body, memoryview(known_items[0])[:_GLANCE])
-    if opened is None:
-        return None
-    head, start = opened
-    cut, end = repeated(body, start, known_items, first=True)
-    if not cut:
-        return None
-    same = next((n for n, other in enumerate(map(is_not, cut, known_items)) if other), len(cut))
-    return _from_there(body, _Begun(longest, head, start, end, same, cut[same:]))
+    items = longest.spelling.items()
+    opened = _opening(body, memoryview(items[0])[:_GLANCE]) if items else None
+    return None if opened is None else _from_first(body, longest, *opened)
 
 
 def _opening(body: bytes, first: memoryview) -> tuple[Mapping[str, Raw], int] | None:
