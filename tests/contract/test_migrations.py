@@ -14,7 +14,7 @@ from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import create_engine, inspect, text
 
-from app.ledger import series
+from app.ledger import database, series
 from app.ledger.database import alembic_config, migration_engine, open_engine, prepare, upgrade
 from app.ledger.filters import Filter
 from app.ledger.models import Base
@@ -172,6 +172,7 @@ def test_migrations_form_one_line_and_are_numbered_in_its_order(tmp_path: Path):
     engine.dispose()
     assert 1 == len(scripts.get_heads())
     order = [script.revision for script in scripts.walk_revisions()][::-1]
+    assert order == list(reversed(database._revisions()))
     assert [f"{number:04d}" for number in range(1, len(order) + 1)] == order
 
 

@@ -1,6 +1,7 @@
 import contextlib
 import itertools
 import sqlite3
+import sys
 import threading
 from pathlib import Path
 
@@ -212,3 +213,11 @@ def test_values_stay_out_of_the_text_of_errors(tmp_path: Path):
         connection.execute(text("SELECT :value FROM nowhere"), {"value": "canary"})
     engine.dispose()
     assert "canary" not in str(caught.value)
+
+
+def test_a_ledger_that_is_up_to_date_is_opened_without_the_library_that_migrates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    upgrade(str(tmp_path / "ledger.sqlite3"))
+    monkeypatch.setitem(sys.modules, "alembic", None)
+    prepare(str(tmp_path / "ledger.sqlite3")).dispose()
