@@ -13,16 +13,16 @@ the days and hours of sessions: what was touched is worked out anew from them.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, delete
 
 from app.ledger.rollups import tables
-from app.ledger.rollups.among import listed, parts, sessions_among, text
+from app.ledger.rollups.among import listed, parts, run, sessions_among, text
 from app.ledger.rollups.contribution import DAY, HOUR
-from app.ledger.rollups.shares import Share, count_shares, stored_shares
+from app.ledger.rollups.shares import Share, stored_shares, summed_shares
 from app.ledger.rollups.state import RollupState
 
 SIZES = range(21)
@@ -145,18 +145,21 @@ def _count(connection: Connection, touched: Sequence[Block]) -> None:
 
 def _sum_shares(connection: Connection, touched: Iterable[Block]) -> None:
     """Sum up the shares of these blocks, and of those around them that have theirs too."""
-    of: dict[Block, Counter[Share]] = {
-        (greater, block >> (greater - size)): Counter()
+    of: dict[Block, list[bytes]] = {
+        (greater, block >> (greater - size)): []
         for size, block in touched
         for greater in range(size, max(size, TOGETHER) + 1)
     }
     for part in parts(sorted(of)):
-        own = connection.exec_driver_sql(
+        found = connection.exec_driver_sql(
             "SELECT size, block, incremental, known, COUNT(*) FROM rollup_lives "  # noqa: S608
             f"WHERE {in_blocks(part)} GROUP BY size, block, incremental, known"
         )
-        for size, block, incremental, known, sessions in own.all():
-            of[size, block][incremental, known] = sessions
+        own: defaultdict[Block, dict[Share, int]] = defaultdict(dict)
+        for size, block, incremental, known, sessions in found.all():
+            own[size, block][incremental, known] = sessions
+        for place, shares in own.items():
+            of[place].append(stored_shares(shares))
     halves = {(size - 1, 2 * block + half) for size, block in of if 0 < size <= TOGETHER
               for half in (0, 1)}  # fmt: skip
     for part in parts(sorted(halves - of.keys())):
@@ -164,15 +167,20 @@ def _sum_shares(connection: Connection, touched: Iterable[Block]) -> None:
             f"SELECT size, block, shares FROM rollup_shares WHERE {_places(part)}"  # noqa: S608
         )
         for size, block, stored in found.all():
-            of[size + 1, block >> 1].update(count_shares(stored))
+            of[size + 1, block >> 1].append(stored)
+    rows = []
     for size, block in sorted(of):
-        if size < TOGETHER:
-            of[size + 1, block >> 1].update(of[size, block])
+        if whole := summed_shares(of[size, block]):
+            rows.append((size, block, whole))
+            if size < TOGETHER:
+                of[size + 1, block >> 1].append(whole)
     for part in parts(sorted(of)):
         connection.exec_driver_sql(f"DELETE FROM rollup_shares WHERE {_places(part)}")  # noqa: S608
-        rows = [(*block, stored_shares(of[block])) for block in part if of[block]]
-        if rows:
-            _insert(connection, "rollup_shares", ("size", "block", "shares"), rows)
+    run(
+        connection,
+        "INSERT INTO rollup_shares (size, block, shares) VALUES (?, ?, ?)",
+        rows,
+    )
 
 
 def _places(blocks: Sequence[Block]) -> str:

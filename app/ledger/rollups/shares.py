@@ -10,7 +10,8 @@ from __future__ import annotations
 import sys
 from array import array
 from collections import Counter, defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import chain
 
 Share = tuple[int, int]
 """Turns that were continued, and turns of known mode."""
@@ -20,17 +21,29 @@ _LOWER = 0xFFFFFFFF
 
 def stored_shares(shares: Mapping[Share, int]) -> bytes:
     """Of each share, how many sessions have it."""
-    entries = array(_ENTRY)
-    for (incremental, known), number in sorted(shares.items()):
-        entries.append(known << 32 | incremental)
-        entries.append(number)
+    return _stored({known << 32 | part: number for (part, known), number in shares.items()})
+
+
+def count_shares(stored: bytes) -> Counter[Share]:
+    """How many sessions have each share."""
+    return Counter(
+        {(share & _LOWER, share >> 32): number for share, number in _counts(stored).items()}
+    )
+
+
+def summed_shares(parts: Sequence[bytes]) -> bytes:
+    """Strings together, as one that is no longer than need be."""
+    return _stored(_counts(b"".join(parts))) if len(parts) > 1 else b"".join(parts)
+
+
+def _stored(counts: Mapping[int, int]) -> bytes:
+    entries = array(_ENTRY, chain.from_iterable(sorted(counts.items())))
     if sys.byteorder == "big":
         entries.byteswap()
     return entries.tobytes()
 
 
-def count_shares(stored: bytes) -> Counter[Share]:
-    """How many sessions have each share."""
+def _counts(stored: bytes) -> Mapping[int, int]:
     entries = array(_ENTRY)
     entries.frombytes(stored)
     if sys.byteorder == "big":
@@ -38,4 +51,4 @@ def count_shares(stored: bytes) -> Counter[Share]:
     counts: defaultdict[int, int] = defaultdict(int)
     for share, number in zip(entries[::2], entries[1::2], strict=True):
         counts[share] += number
-    return Counter({(share & _LOWER, share >> 32): number for share, number in counts.items()})
+    return counts
