@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from app.ledger.conditions import generation, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
-from app.ledger.rows import TurnRow
+from app.ledger.rows import TurnRow, light
 
 c = turns.c
 _NAME: ColumnElement[str] = func.coalesce(c.session, c.session_key)
@@ -50,5 +50,4 @@ def rows_of(
         generation,
         or_(c.session == name, and_(c.session.is_(None), c.session_key == name)),
     )
-    for values in connection.execute(query):
-        yield TurnRow.of_some(columns, values)
+    return map(light(tuple(columns)), connection.execute(query).all())

@@ -16,6 +16,8 @@ from app.ledger.filters import Filter
 
 MOST = 100_000
 """Rows that are read in less than 300 ms."""
+FOLLOWED = 20_000
+"""Turns of one session that are held each against the one before it, in as long."""
 _INDEXED = ("session", "fingerprint", "turn_id", BREAK)
 """Dimensions whose rows are found without reading those beside them."""
 
@@ -46,3 +48,8 @@ def newest(connection: Connection, view: Filter, *, most: int | None = None) -> 
     start = found[0]
     count = select(func.count()).where(where(replace(read, start=start)))
     return Newest(view.window(start, view.end), connection.execute(count).scalar_one())
+
+
+def followed(connection: Connection, view: Filter) -> Newest:
+    """``newest`` of what goes through sessions turn by turn: of one alone it is ``FOLLOWED``."""
+    return newest(connection, view, most=FOLLOWED if "session" in view.include else None)

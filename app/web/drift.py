@@ -9,7 +9,7 @@ from app.analysis.drift import KINDS, Drift
 from app.ledger import drift as ledger
 from app.ledger.database import reading
 from app.ledger.filters import only
-from app.ledger.newest import newest
+from app.ledger.newest import followed
 from app.ledger.rows import iso
 from app.web.alerts.bodies import Json
 from app.web.answers import JsonAnswer
@@ -27,7 +27,7 @@ def router(web: Web) -> APIRouter:
         limit = limit_of(request.query_params.get("limit"))
         found: list[Drift] = []
         with reading(web.ledger) as connection:
-            told = newest(connection, view)
+            told = followed(connection, view)
             changed = ledger.changed(connection, told.view, tuple(KINDS), limit=limit)
             for name in changed.names:
                 found += analysis.drifts(

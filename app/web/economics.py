@@ -23,7 +23,7 @@ from app.ledger import economics as rows
 from app.ledger import verdict_sums
 from app.ledger.database import reading
 from app.ledger.filters import only
-from app.ledger.newest import newest
+from app.ledger.newest import followed, newest
 from app.pricing import sellers
 from app.web.answers import JsonAnswer
 from app.web.api import newest_frame, parameters
@@ -80,7 +80,7 @@ def router(web: Web) -> APIRouter:
         """What condensing a history cost and saved. An estimate."""
         view = web.view(request)
         with reading(web.ledger) as connection:
-            of = newest(connection, view)
+            of = followed(connection, view)
             passing = rows.passing(connection, of.view, Verdict.HISTORY_REWRITE, NO_REWRITE)
             found = Resets.of(compaction.resets(passing, sellers_of(web)))
         return JsonAnswer(

@@ -8,7 +8,7 @@ from sqlalchemy import Engine
 from app.ledger import queries
 from app.ledger.database import reading
 from app.ledger.filters import Filter
-from app.ledger.newest import newest
+from app.ledger.newest import followed, newest
 from app.ledger.writer import write_rows
 from tests.support.ledger import everything
 from tests.support.rows import START_MS, make_row
@@ -58,6 +58,13 @@ def test_rows_that_have_to_be_read_count_also_where_the_view_leaves_them_out(eng
     # Those of a session are found without them.
     assert (3, 3, 3) == told(engine, everything().narrow("session", "a"), 3)
     assert (None, 5) == told(engine, everything().narrow("session", "a"), 5)[1:]
+
+
+def test_of_one_session_fewer_turns_are_followed(engine: Engine, rows, monkeypatch):
+    monkeypatch.setattr("app.ledger.newest.FOLLOWED", 3)
+    with reading(engine) as connection:
+        assert None is followed(connection, everything()).rows
+        assert 3 == followed(connection, everything().narrow("session", "a")).rows
 
 
 @settings(max_examples=20)
