@@ -17,6 +17,8 @@ from typing import Any, cast
 import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from app.memory import unwritten
+
 NOTICE = "warmline.departure"
 """The name of an extension in the scope of a request: a function that takes who is to be told when
 the client has gone, or None. It may be called once the request's body was read."""
@@ -134,7 +136,7 @@ class _Filled(asyncio.BufferedProtocol):
 
     def __init__(self, connection: HttpConnection, first: bytes, size: int) -> None:
         self._connection = connection
-        self._memory = io.BytesIO(bytes(size))  # is taken over, not copied
+        self._memory = io.BytesIO(unwritten(size))  # is taken over, not copied
         self._left = self._memory.getbuffer()
         self._left[: len(first)] = first
         self._left = self._left[len(first) :]

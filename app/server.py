@@ -13,6 +13,7 @@ import uvicorn
 
 from app.errors import AppError
 from app.http_connection import HttpConnection
+from app.memory import reuse_freed
 from app.settings import Settings
 
 DRAIN_SECONDS = 10
@@ -85,6 +86,7 @@ class PlainFailure:
 
 def run(app: Any, settings: Settings) -> None:
     """Serve until a signal ends it. A failure to start ends the process with status 3."""
+    reuse_freed()
     share_interpreter()
     with contextlib.suppress(KeyboardInterrupt):  # raised again once everything is closed
         uvicorn.Server(configure(PlainFailure(app), settings)).run()
