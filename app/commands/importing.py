@@ -69,6 +69,11 @@ def command(
                 undone = imports.undo(engine, undo, progress)
             judge_all(engine, SystemClock(), upstreams=sellers(settings))
             click.echo(f"{undone.rows:,} rows are taken away again.")
+            if undone.parted:
+                click.echo(
+                    f"{undone.parted:,} records were one row with a gateway's: "
+                    "those rows are as they were before."
+                )
             if undone.kept:
                 click.echo(
                     f"{undone.kept:,} more had been deleted as too old: "

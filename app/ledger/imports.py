@@ -201,7 +201,10 @@ def undo(
     mine = c.import_id == import_id
     writing = engine.execution_options(**WRITES)
     with engine.connect() as connection:
-        total = connection.execute(select(func.count()).where(mine)).scalar_one()
+        total = sum(
+            connection.execute(select(func.count()).where(added)).scalar_one()
+            for added in (mine, m.import_id == import_id)
+        )
     removed = last = parted = 0
     _mark(writing, import_id, UNDOING)
     progress(0, total)
@@ -220,7 +223,7 @@ def undo(
             keys = k.key.in_([key_of(turn_id) for turn_id in ids])
             connection.execute(delete(import_keys).where(k.import_id == import_id, keys))
             import_files.forget(connection)
-        progress(min(removed, total), total)
+        progress(min(removed + parted, total), total)
     merging.part_orphans(engine)
     merging.merge_waiting(engine)
     _mark(writing, import_id, UNDONE)

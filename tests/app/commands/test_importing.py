@@ -1,5 +1,6 @@
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,9 +10,10 @@ from app.commands import importing
 from app.commands.ending import Ending
 from app.importers.identity import Identity
 from app.keys import load
-from app.ledger import imports
+from app.ledger import imports, merging, taking
 from app.ledger.database import prepare
 from app.ledger.models import turns
+from app.ledger.writer import write_rows
 from tests.support.commands import run
 from tests.support.importing import as_csv, as_jsonl, stored
 from tests.support.rollouts import THREAD, Rollout, usage
@@ -127,6 +129,22 @@ def test_import_lists_and_undoes(exported: Path):
     assert " undone " in command("--list").output
     result = command("--undo", "nothing")
     assert (1, True) == (result.exit_code, "There is no import 'nothing'." in result.output)
+
+
+def test_an_undo_tells_of_records_that_were_one_row_with_a_gateways(exported: Path):
+    command(str(exported))
+    engine = prepare("new.sqlite3")
+    seen = make_row(turn_id="g", session="s", turn_group=None)
+    write_rows(engine, [seen])
+    imports.begin(engine, "i", PAST, [])
+    record = replace(seen, turn_id="l", source="import:codex", mode=None, tenant="logs")
+    taking.take(engine, "i", [[record]], imports.Counts(), logged=True)
+    merging.merge_waiting(engine)
+    engine.dispose()
+    assert [
+        "0 rows are taken away again.",
+        "1 records were one row with a gateway's: those rows are as they were before.",
+    ] == command("--undo", "i").output.splitlines()
 
 
 def test_what_was_imported_is_judged_and_what_an_undo_leaves_is_judged_anew(tmp_path: Path):

@@ -132,7 +132,9 @@ def test_usage_that_the_gateway_missed_is_taken_and_given_back(engine: Engine):
 def test_undoing_leaves_the_gateways_row_as_it_was(engine: Engine):
     write(engine, seen("g"))
     bring(engine, "i", logged("l"), logged("m", 60_000))
-    assert Undone(1, 0, 1) == imports.undo(engine, "i")
+    told = []
+    assert Undone(1, 0, 1) == imports.undo(engine, "i", lambda *at: told.append(at))
+    assert [(0, 2), (1, 2), (2, 2)] == told
     assert [seen("g")] == rows_in(engine)
     assert Counts(new=2) == bring(engine, "k", logged("l"), logged("m", 60_000))
 
