@@ -94,9 +94,9 @@ class Spelling:
 
         Where the list opens if there is none of them; 0 if it does not open there.
         """
+        if not body.startswith(memoryview(self.body)[: self.start]):
+            return 0, 0
         same = _same_bytes(self.body, body, self.end)
-        if same <= self.start:
-            return 0, self.start if same == self.start else 0
         ends = self.ends()
         # The byte behind an item has to be the same, too: a number may go on.
         count = bisect_left(ends, same)

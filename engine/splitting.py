@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from operator import is_not
+from operator import is_not, itemgetter
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -134,28 +134,31 @@ def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], 
         return _from_there(
             body, _Begun(best, spelling.head, spelling.start, spelling.end, spelling.count)
         )
-    for one in sorted(known, key=lambda one: one.spelling.start - one.spelling.end):
-        found = _elsewhere(body, one.spelling)
+    longest = sorted(known, key=lambda one: one.spelling.start - one.spelling.end)
+    shared = [(one, *one.spelling.shared(body)) for one in longest]
+    for one, count, _ in shared:
+        # What has some of its items where they were has not got all of them elsewhere.
+        found = None if count else _elsewhere(body, one.spelling)
         if found is not None:
             head, start = found
             end = start + one.spelling.end - one.spelling.start
             return _from_there(body, _Begun(one, head, start, end, one.spelling.count))
-    return _parted(body, known)
+    return _parted(body, shared)
 
 
-def _parted(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
-    """The parts of a body that begins like a known one and leaves it inside the list of items."""
-    best: Known | None = None
-    most = behind = 0
-    for one in known:
-        count, end = one.spelling.shared(body)
-        if best is None or count > most:
-            best, most, behind = one, count, end
-    if best is None or behind < best.spelling.start:
-        return _spaced(body, known)
+def _parted(
+    body: bytes, shared: Sequence[tuple[Known, int, int]]
+) -> tuple[Mapping[str, Raw], Items] | None:
+    """The parts of a body that begins like a known one and leaves it inside the list of items.
+
+    With each known one, the longest first, how many items are shared, and where these end.
+    """
+    best, most, behind = max(shared, key=itemgetter(1))
     spelling = best.spelling
+    if behind < spelling.start:
+        return _spaced(body, shared[0][0])
     if not most:
-        return _from_first(body, best, spelling.head, behind) or _spaced(body, known)
+        return _from_first(body, best, spelling.head, behind) or _spaced(body, shared[0][0])
     cut, end = repeated(body, behind, spelling.items()[most:], first=False)
     return _from_there(body, _Begun(best, spelling.head, spelling.start, end, most, cut))
 
@@ -172,12 +175,11 @@ def _from_first(
     return _from_there(body, _Begun(known, head, start, end, same, cut[same:]))
 
 
-def _spaced(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], Items] | None:
+def _spaced(body: bytes, known: Known) -> tuple[Mapping[str, Raw], Items] | None:
     """The parts of a body whose first item is known, in another place and with other gaps."""
-    longest = max(known, key=lambda one: one.spelling.end - one.spelling.start)
-    items = longest.spelling.items()
+    items = known.spelling.items()
     opened = _opening(body, memoryview(items[0])[:_GLANCE]) if items else None
-    return None if opened is None else _from_first(body, longest, *opened)
+    return None if opened is None else _from_first(body, known, *opened)
 
 
 def _opening(body: bytes, first: memoryview) -> tuple[Mapping[str, Raw], int] | None:

@@ -136,7 +136,7 @@ def test_a_list_behind_very_many_keys_of_its_name_is_read_whole():
             + b'"} ,2 ,3]}'
         )
         assert outcome(new, [known]) == outcome(new)
-        found = splitting._spaced(new, [known])
+        found = splitting._spaced(new, known)
         assert (0 if found is None else len(found[1]) - 1) == cut_of
 
 
@@ -145,4 +145,4 @@ def test_a_list_in_another_that_looks_like_the_known_one_is_no_opening():
     items = b'{"a":"' + b"long" * 8 + b'"} ,2 ,3]}'
     new = b'{"x":{"input":[' + items + b',"input":[' + items
     assert outcome(new, [known]) == outcome(new)
-    assert splitting._spaced(new, [known]) is None
+    assert splitting._spaced(new, known) is None
