@@ -104,14 +104,14 @@ class Gateway:
         """The target of a request that may pass. Raises ``Refusal``."""
         context = self._context
         head = head_of(scope)
+        if head.target is not None and not is_websocket:
+            return head.target  # the same head came before, and passed
         refusal = check(
             head.headers, hosts=context.hosts, token=context.gateway_token, websocket=is_websocket
         )
         if refusal is not None:
             raise refusal
-        if head.target is None:
-            head.target = context.upstreams.find(head.path, head.query)
-        target = head.target
+        target = head.target = context.upstreams.find(head.path, head.query)
         if is_websocket and target.route is not Route.RESPONSES:
             raise Refusal(404, "not_found", "WebSockets are served at …/responses only.")
         if is_websocket and not target.takes_websockets:

@@ -26,7 +26,7 @@ class Head:
     def __init__(self, raw: RawHeaders, path: bytes, query: bytes) -> None:
         self.key = raw, path, query
         self.target: Target | None = None
-        """Where it goes, once that was found."""
+        """Where it goes, once that was found: not before it was let in."""
         self._tenant: str | None = None
         self.memory: dict[str, Sender] = {}
         """The engine's, of the headers."""
@@ -44,6 +44,11 @@ class Head:
     def headers(self) -> Headers:
         """The client's headers, without the length of its body."""
         return headers.decode(self.key[0])
+
+    @cached_property
+    def encodings(self) -> Headers:
+        """How the bodies are encoded that come with it."""
+        return tuple(pair for pair in self.headers if pair[0] == "content-encoding")
 
     @cached_property
     def by_name(self) -> dict[str, str]:

@@ -207,6 +207,8 @@ def spelt_one_way(headers: Headers) -> dict[str, str]:
 
 def _get(mapping: Mapping[str, Any], name: str) -> str | None:
     """A string of ``client_metadata``, in either spelling of its name."""
+    if not mapping:
+        return None
     for spelling in (name.replace("_", "-"), name.replace("-", "_"), name):
         value = mapping.get(spelling)
         if isinstance(value, str) and value.strip():

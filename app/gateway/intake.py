@@ -63,7 +63,7 @@ async def take(
 
     try:
         whole = extension(scope, BODY)
-        sized = (*given, *length_of(scope))
+        sized = (*head.encodings, *length_of(scope))
         body = await bodies.read(receive, sized, context.max_body_bytes, whole)
     except ClientGone:
         return None

@@ -3,6 +3,8 @@ import json
 import pytest
 
 from app.gateway.asgi import Gateway
+from app.gateway.wire import Refusal
+from app.http_connection import MEMORY
 from engine.model import Policy
 from tests.support.fake_driver import AUTH, Edge, Exchange, plain
 
@@ -99,6 +101,31 @@ async def test_an_upgrade_without_the_token_is_refused_before_it_is_accepted():
     assert await denied(edge, headers=[("x-warmline-token", "x")]) == (401, "invalid_gateway_token")
     async with edge.socket(headers=[("x-warmline-token", "t")]) as socket:
         await socket.accepted()
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        (
+            {"headers": [(b"host", b"evil.example"), (b"x-warmline-token", b"t")]},
+            "host_not_allowed",
+        ),
+        ({"headers": [(b"host", HOST.encode())]}, "invalid_gateway_token"),
+        ({"raw_path": b"/u/none/v1/responses"}, "unknown_upstream"),
+    ],
+)
+def test_a_head_is_let_in_as_long_as_it_is_the_same_and_refused_each_time(change, code):
+    gateway, memory = Edge(gateway_token="t").gateway, {}
+    headers = [(b"host", HOST.encode()), (b"x-warmline-token", b"t")]
+    good = {"path": "/", "raw_path": b"/v1/responses", "query_string": b"", "headers": headers}
+    good |= {"extensions": {MEMORY: memory}}
+    for _ in range(2):
+        targets = [gateway._admit(good, is_websocket=False) for _ in range(2)]
+        assert targets[0] is targets[1]
+        for _ in range(2):
+            with pytest.raises(Refusal) as refused:
+                gateway._admit(good | change, is_websocket=False)
+            assert code == refused.value.code
 
 
 async def test_an_upgrade_of_a_foreign_page_or_host_is_refused():

@@ -27,6 +27,9 @@ def test_the_length_of_the_body_is_no_part_of_the_head():
     assert length_of(scope()) == (("content-length", "7"),)
     assert head.forwarded == (("authorization", "Bearer sk-a"), ("thread_id", "t"))
     assert head.by_name["thread-id"] == "t"
+    assert head.encodings == ()
+    packed = head_of(scope(headers=[*OWN, (b"Content-Encoding", b"gzip")]))
+    assert packed.encodings == (("content-encoding", "gzip"),)
 
 
 def test_a_connection_remembers_the_head_that_it_has_seen_last():
