@@ -11,7 +11,10 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import ColumnElement, and_, case, false, func, or_, select, text, union
+from sqlalchemy import ColumnElement, String, and_, case, false, func, or_, select, text, union
+from sqlalchemy.ext.compiler import compiles
+from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.functions import FunctionElement
 
 from app.ledger import break_groups
 from app.ledger.filters import UNKNOWN, Filter, none_of
@@ -175,7 +178,24 @@ def _equals(of: Column, name: str, value: str) -> ColumnElement[bool]:
 def _contains(text: str) -> ColumnElement[bool]:
     escaped = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     pattern = f"%{_fold(escaped)}%"  # here, because a database may know more than ASCII letters
-    return or_(*(func.lower(c[name]).like(pattern, escape="\\") for name in SEARCHED))
+    return or_(*(_folded(c[name]).like(pattern, escape="\\") for name in SEARCHED))
+
+
+class _folded(FunctionElement[str]):  # noqa: N801  (a function of SQL)
+    """Text as a ``LIKE`` in lower case finds it: SQLite folds by itself, in half the time."""
+
+    type = String()
+    inherit_cache = True
+
+
+@compiles(_folded)
+def _lower(element: _folded, compiler: SQLCompiler, **more: Any) -> str:
+    return f"lower({compiler.process(element.clauses, **more)})"
+
+
+@compiles(_folded, "sqlite")
+def _as_it_is(element: _folded, compiler: SQLCompiler, **more: Any) -> str:
+    return compiler.process(element.clauses, **more)
 
 
 def matcher(view: Filter) -> Callable[[TurnRow], bool]:
