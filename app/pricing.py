@@ -16,7 +16,7 @@ from app.analysis import prices
 from app.analysis.waste import NOBODY, Sellers, seller_of
 from app.ledger.database import WRITES
 from app.ledger.rows import TurnRow
-from app.ledger.store import Price, put_prices
+from app.ledger.store import Price, put_prices, waits_for_price
 from app.settings import Settings
 from engine.model import UsageState
 
@@ -37,6 +37,9 @@ def price_all(
     """
     writing, done = engine.execution_options(**WRITES), 0
     while not stop():
+        with engine.connect() as connection:
+            if not waits_for_price(connection):
+                break  # nearly always: nobody else is kept from writing for that
         with writing.begin() as connection:
             some = put_prices(connection, lambda row: price_of(row, upstreams))
         if not some:

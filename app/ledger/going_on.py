@@ -29,6 +29,8 @@ TURNS = 100_000
 IDLE_MS = 60_000
 """A session that has been still for so long makes room for others. Else those stay that are there:
 if each new one were to drive out another, of too many none would be found again."""
+STILL_MS = 1_800_000
+"""One that has been still for so long is forgotten: to read it anew once takes little."""
 _EACH = 512
 """Of a session no more turns are remembered."""
 _EMPTY = 8
@@ -70,7 +72,7 @@ class Known:
     """The greatest of their ids."""
     last: tuple[Any, ...]
     """The order of the last of them."""
-    turn: int
+    turn: int | None
     """The id of some generation turn of them."""
     at: int = 0
     """When it went on, in epoch milliseconds."""
@@ -105,12 +107,17 @@ class Remembered:
         known.at = now
         self._known[session] = known
         self._held += known.weight
+        while now >= self._oldest_at() + STILL_MS:
+            self.forget(next(iter(self._known)))
         while self._held > self.turns:
-            oldest = next(iter(self._known))
-            self.forget(oldest if now >= self._known[oldest].at + IDLE_MS else session)
+            oldest = next(iter(self._known)) if now >= self._oldest_at() + IDLE_MS else session
+            self.forget(oldest)
 
-    def take(self, session: str) -> Known:
-        known = self._known[session]
+    def _oldest_at(self) -> int:
+        return next(iter(self._known.values())).at
+
+    def take(self, session: str) -> Known | None:
+        known = self._known.get(session)
         self.forget(session)
         return known
 
@@ -127,12 +134,18 @@ class Remembered:
 def news(
     connection: Connection, remembered: Remembered, after: int, limit: int
 ) -> tuple[int, dict[str, list[int]]] | None:
-    """The ids of rows that came after one, of remembered sessions; and the last id that was looked
-    at. None where nothing came."""
-    query = text(connection, "SELECT id, session_key FROM turns WHERE id > ? ORDER BY id LIMIT ?")
+    """The ids of rows that came after one, of sessions that are remembered or have turns that wait;
+    and the last id that was looked at. None where nothing came."""
+    query = f"SELECT id, session_key, {UNJUDGED} FROM turns "  # noqa: S608  (our own)
+    query += text(connection, "WHERE id > ? ORDER BY id LIMIT ?")
     found = connection.exec_driver_sql(query, (after, limit)).all()
     last = found[-1][0] if found else after
-    new = [row for row in found if row[1] in remembered and row[0] > remembered[row[1]].newest]
+    begun = {session for _, session, waits in found if waits}
+    new = [
+        (number, session)
+        for number, session, _ in found
+        if (number > remembered[session].newest if session in remembered else session in begun)
+    ]
     if connection.dialect.name == "postgresql":
         # A row may become visible after others that have greater ids.
         mine = among_these(connection, "session_key")
@@ -141,8 +154,7 @@ def news(
         values = (remembered.sessions(), last, limit)
         late = connection.exec_driver_sql(query, values).all()
         new = list({row[0]: row for row in (*new, *late)}.values())
-        found = [*found, *late]
-    if not found:
+    if not found and not new:
         return None
     by_session: defaultdict[str, list[int]] = defaultdict(list)
     for number, session in new:
@@ -154,11 +166,14 @@ def judge(
     connection: Connection, sessions: Mapping[str, Known], new: Mapping[str, Sequence[int]]
 ) -> dict[str, Known]:
     """Judge new rows; returns the sessions as they are then, but for those that have not just grown
-    at their ends. Of what fails neither the old nor the new ones are of any use."""
+    at their ends or begun. Of what fails neither the old nor the new ones are of any use."""
     rows = _read(connection, [number for ids in new.values() for number in ids])
-    still = _still_there(connection, sessions)
-    if connection.dialect.name == "postgresql":
-        still &= _complete(connection, sessions, new)
+    begun = {session for session, known in sessions.items() if not known.seen}
+    still = _still_there(connection, sessions) | begun
+    on_postgresql = connection.dialect.name == "postgresql"
+    counted = sessions.keys() if on_postgresql else begun
+    if counted:
+        still -= counted - _complete(connection, {one: sessions[one] for one in counted}, new)
     went_on: dict[str, Known] = {}
     judged: list[tuple[int, TurnRow, TurnRow]] = []
     revised: dict[str, Verdict] = {}
@@ -180,6 +195,8 @@ def judge(
             if verdict is not None and verdict != one.values[-len(_VERDICT) :]:
                 after = _row((*one.values[: -len(_VERDICT)], *verdict))
                 judged.append((one.id, one.row, after))
+            if one.row.kind == Kind.GENERATION:
+                known.turn = one.id
         revised |= wanted
         known.seen += len(mine)
         known.newest = max(known.newest, *ids)
@@ -209,7 +226,7 @@ def _read(connection: Connection, ids: Collection[int]) -> dict[int, _Found]:
 
 def _still_there(connection: Connection, sessions: Mapping[str, Known]) -> set[str]:
     """Those that have a turn left. If another one went, a turn waits for that reason."""
-    some = {known.turn: session for session, known in sessions.items()}
+    some = {known.turn: session for session, known in sessions.items() if known.turn is not None}
     query = (
         f"SELECT id, session_key FROM turns WHERE {among_these(connection, 'id')} "  # noqa: S608
         f"AND kind = '{Kind.GENERATION.value}'"

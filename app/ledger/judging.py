@@ -139,7 +139,7 @@ class Judging:
             session, tries = next_one, 0
 
     def _go_on(self, stop: Callable[[], bool], *, take_over: bool) -> Iterator[int]:
-        """Judge what is new in sessions that are remembered."""
+        """Judge what is new in sessions that are remembered, and those that have just begun."""
         while not stop():
             with self.engine.connect() as connection:
                 if not len(self.remembered):
@@ -160,7 +160,10 @@ class Judging:
                 if not self._hold(connection, take_over=take_over):
                     return 0
                 # Taken out: what a transaction that fails leaves of them is of no use.
-                sessions = {session: self.remembered.take(session) for session in new}
+                sessions = {
+                    session: self.remembered.take(session) or self._begun(connection, session)
+                    for session in new
+                }
                 went_on = going_on.judge(connection, sessions, new)
         except _Changed:
             for session in new:
@@ -169,6 +172,9 @@ class Judging:
         for session, known in went_on.items():
             self.remembered.put(session, known, self.now())
         return sum(len(new[session]) for session in went_on)
+
+    def _begun(self, connection: Connection, session: str) -> Known:
+        return Known(self.new_fold(_is_cut(connection, session)), 0, 0, (), None)
 
     def _next(self, after: str) -> str | None:
         """A session with a turn that waits. What came since rows were looked at is not asked for:

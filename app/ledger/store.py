@@ -234,6 +234,12 @@ def _update_verdicts(connection: Connection, verdicts: Iterable[tuple[int, Verdi
     )
 
 
+def waits_for_price(connection: Connection) -> bool:
+    """Whether any row does."""
+    query = select(c.id).where(sql_text(UNPRICED)).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def put_prices(connection: Connection, price: Callable[[TurnRow], Price]) -> int:
     """Price the newest rows that wait for it; returns how many these were. None before the rollups
     count all rows: they count what these cost.

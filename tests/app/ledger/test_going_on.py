@@ -167,6 +167,33 @@ def test_many_sessions_that_go_on_are_judged_by_a_few_statements(engine: Engine)
     assert None not in {verdict for verdict, *_ in told(engine).values()}
 
 
+def test_sessions_that_begin_while_others_go_on_are_judged_with_them(engine: Engine):
+    judge = a_judge(engine)
+    write_rows(engine, [turn(0)])
+    judge.run()
+    names = [f"s{n:02}" for n in range(40)]
+    rows = [turn(n, name) for name in ["a", *names] for n in (1, 2)]
+    write_rows(engine, rows)
+    statements = []
+    event.listen(engine, "before_cursor_execute", lambda *given: statements.append(given[2]))
+    assert 82 == judge.run()
+    assert 20 > len([one for one in statements if "FROM turns" in one])
+    assert at_once([turn(0), *rows]) == told(engine)
+
+
+def test_a_session_that_is_not_remembered_is_not_taken_for_a_new_one(engine: Engine):
+    rows = [turn(n, name) for name in "ab" for n in range(4)]
+    write_rows(engine, rows)
+    a_judge(engine).run()
+    judge = a_judge(engine, "two")
+    write_rows(engine, [turn(4)])
+    judge.run(take_over=True)
+    more = [turn(4, "b"), turn(5)]
+    write_rows(engine, more)
+    assert 6 == judge.run()
+    assert at_once([*rows, turn(4), *more]) == told(engine)
+
+
 def test_of_a_session_that_goes_on_no_old_row_is_read(engine: Engine):
     judge = a_judge(engine)
     write_rows(engine, [turn(n) for n in range(9)])
@@ -208,9 +235,9 @@ def test_rows_that_others_commit_later_than_greater_ids_are_not_overlooked(engin
         assert 1 == judge.run()
     read = judge.run()
     assert read == (0 if late else 1)
-    write_rows(engine, [turn(7)])
+    write_rows(engine, [turn(14)])
     judge.run()
-    rows = [turn(0), turn(1, **late), turn(7), turn(0, "b"), turn(1, "b")]
+    rows = [turn(0), turn(1, **late), turn(14), turn(0, "b"), turn(1, "b")]
     assert at_once(rows) == told(engine)
 
 
@@ -260,6 +287,15 @@ def test_sessions_are_remembered_up_to_so_many_turns():
     assert ["a", "b", "c"] == held(sessions)
     sessions.put("d", known(2), NOW + 9 * going_on.IDLE_MS)
     assert ["b", "c", "d"] == held(sessions)
+
+
+def test_a_session_that_has_been_still_for_long_is_forgotten():
+    sessions = Remembered(1_000)
+    sessions.put("a", known(2), NOW)
+    sessions.put("b", known(2), NOW + going_on.STILL_MS - 1)
+    assert ["a", "b"] == held(sessions)
+    sessions.put("c", known(2), NOW + going_on.STILL_MS)
+    assert ["b", "c"] == held(sessions)
 
 
 def test_of_too_many_that_go_on_those_stay_that_are_there():
