@@ -238,6 +238,7 @@ class Keeper:
         baseline, digest = Baseline(None, (), ()), digests.EMPTY
         if staged is not None:
             baseline, digest = staged.baseline(fold.outputs, self._key)
+            turn.answered = digest
         store = turn.understood.value("store")
         return Anchor(
             id=self._new_id("an_"),

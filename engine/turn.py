@@ -122,6 +122,8 @@ class Turn:
     """What would have been done with an observed turn."""
     staged: Staged | None = None
     extended: Anchor | None = None
+    answered: bytes | None = None
+    """The transcript digest that the turn leaves, once it is worked out."""
     asks: bool | None = None
     """What was sent last asks for a diagnosis (``diagnosis``); None: nothing was sent yet."""
     resets: int = 0
@@ -205,9 +207,6 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
     call, request, fold, plan = turn.call, turn.request, turn.fold, turn.plan
     compared = None if plan is None else plan.compared
     staged = turn.staged
-    baseline = None
-    if staged is not None and fold.commits and turn.kind is not Kind.COMPACTION:
-        baseline = staged.digest(fold.outputs, key).hex()
     return TurnFacts(
         turn_id=call.turn_id,
         started_at=call.received_at,
@@ -252,7 +251,7 @@ def facts(turn: Turn, *, key: bytes, ended_at: float, ended_mono: float) -> Turn
         tools_digest=_digest(turn, "tools", key),
         instructions_digest=_digest(turn, "instructions", key),
         prefix_digest=turn.extended.digest.hex() if turn.extended is not None else None,
-        baseline_digest=baseline,
+        baseline_digest=None if turn.answered is None else turn.answered.hex(),
         usage=Usage() if turn.refused else fold.usage,
         ttft_ms=turn.ttft_ms,
         first_event_ms=turn.first_event_ms,

@@ -95,12 +95,9 @@ def test_an_error_code_is_a_word_and_never_a_message(error, code):
     assert facts(end(made(), "response.failed", error=error)).error_code == code
 
 
-def test_a_committed_turn_leaves_a_digest_of_what_is_held():
-    turn = made()
-    turn.staged = stage(turn.understood.items, {}, None)
-    assert facts(end(turn)).baseline_digest is not None
-    turn.kind = Kind.COMPACTION
-    assert facts(turn).baseline_digest is None
+def test_a_turn_tells_the_digest_that_it_has_left():
+    assert facts(end(made())).baseline_digest is None
+    assert "02" == facts(end(made(answered=b"\x02"))).baseline_digest
 
 
 def test_a_refused_turn_has_no_usage():
