@@ -52,4 +52,9 @@ def of(name: str | None) -> ColumnElement[bool]:
     """Breaks, or those of a group."""
     if name is None:
         return and_(broken)
-    return and_(broken, group == name if name.startswith(_NAMED) else c.fingerprint == name)
+    return and_(broken, told_by(name) == name)
+
+
+def told_by(name: str) -> ColumnElement[str]:
+    """What the rows of a group have in common: a column with an index where it has one."""
+    return group if name.startswith(_NAMED) else c.fingerprint

@@ -86,8 +86,7 @@ def tidy(connection: Connection, made: Contributions, state: RollupState) -> Non
         ),
         [_place(row) for row in _cell_rows(made, state)],
     )
-    for row in _time_rows(made, state):
-        _tidy_times(connection, _place(row))
+    _tidy_times(connection, [_place(row) for row in _time_rows(made, state)])
     _run(
         connection,
         text(
@@ -332,19 +331,21 @@ _SHORTEN = (
 )
 
 
-def _tidy_times(connection: Connection, place: tuple[int, int, int, int]) -> None:
+def _tidy_times(connection: Connection, places: Sequence[tuple[int, int, int, int]]) -> None:
     where = "WHERE detail = ? AND level = ? AND start = ? AND key = ?"
-    found = connection.exec_driver_sql(
-        text(connection, f"SELECT ttft, duration FROM rollup_times {where}"),  # noqa: S608
-        place,
-    ).one_or_none()
-    if found is None:
-        return
-    short = [stored_counts(read_counts(bytes(times))) for times in found]
-    if any(short):
-        _run(connection, text(connection, _SHORTEN), [(*short, *place)])
-    else:
-        _run(connection, text(connection, f"DELETE FROM rollup_times {where}"), [place])  # noqa: S608
+    query = text(connection, f"SELECT ttft, duration FROM rollup_times {where}")  # noqa: S608
+    shorter: list[tuple[Any, ...]] = []
+    empty: list[tuple[Any, ...]] = []
+    for place in places:
+        found = connection.exec_driver_sql(query, place).one_or_none()
+        if found is not None:
+            short = [stored_counts(read_counts(bytes(times))) for times in found]
+            if any(short):
+                shorter.append((*short, *place))
+            else:
+                empty.append(place)
+    _run(connection, text(connection, _SHORTEN), shorter)
+    _run(connection, text(connection, f"DELETE FROM rollup_times {where}"), empty)  # noqa: S608
 
 
 def _run(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:

@@ -7,19 +7,19 @@ rows that there are, to the last one: nothing is remembered of rows that are del
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from functools import cache
 from typing import Any, cast
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
-    and_,
+    Select,
+    bindparam,
     case,
     delete,
     func,
     select,
-    true,
-    update,
 )
 
 from app.ledger import break_groups
@@ -33,6 +33,7 @@ from app.ledger.rows import TurnRow
 
 LEVELS = (HOUR, DAY)
 _COLUMNS = (*SUMS, "sessions", "firsts")
+_TOLD_APART = Key._fields[1:]
 _AT_ONCE = 5_000
 c, s, k = turns.c, break_tables.sums.c, break_tables.keys.c
 size: ColumnElement[int] = case(
@@ -135,36 +136,56 @@ def _correct(connection: Connection, lost: Iterable[tuple[Key, int]]) -> None:
             "DELETE FROM rollup_breaks WHERE level = ? AND key = ? AND start = ? AND turns = 0",
             [(level, *place) for place in sorted(places)],
         )
+    ends = []
     for key, start in dict.fromkeys(lost):
-        ends = select(func.min(c.started_at), func.max(c.started_at)).where(
-            break_groups.of(key.break_group), _of_key(key),
-            c.started_at >= start, c.started_at < start + HOUR,
-        )  # fmt: skip
-        _put_ends(connection, (HOUR, id_of(key), start), ends)
+        query = _ends_of_rows(break_groups.told_by(key.break_group), key.whole)
+        asked = {"begin": start, "end": start + HOUR, **key._asdict()}
+        ends.append(((HOUR, id_of(key), start), connection.execute(query, asked).one()))
+    _put_ends(connection, ends)
+    ends = []
     for number, start in days:
-        ends = select(func.min(s.first_at), func.max(s.last_at)).where(
-            s.level == HOUR, s.key == number, s.start >= start, s.start < start + DAY
+        asked = {"of_key": number, "begin": start, "end": start + DAY}
+        ends.append(((DAY, number, start), connection.execute(_ENDS_OF_HOURS, asked).one()))
+    _put_ends(connection, ends)
+
+
+# Made once: to build them for each stretch takes longer than to run them.
+@cache
+def _ends_of_rows(told_by: ColumnElement[str], whole: bool) -> Select[Any]:
+    """When the rows of a group that are of a key began; of a ``whole`` key all are."""
+    told_apart = (
+        ()
+        if whole
+        else (
+            *(c[name].is_not_distinct_from(bindparam(name)) for name in _TOLD_APART[:-2]),
+            size == bindparam("size"),
+            long == bindparam("long"),
         )
-        _put_ends(connection, (DAY, number, start), ends)
+    )
+    return select(func.min(c.started_at), func.max(c.started_at)).where(
+        break_groups.broken,
+        told_by == bindparam("break_group"),
+        c.started_at >= bindparam("begin"),
+        c.started_at < bindparam("end"),
+        *told_apart,
+    )
 
 
-def _put_ends(connection: Connection, place: Place, ends: Any) -> None:
-    level, key, start = place
-    first, last = connection.execute(ends).one()
-    if first is not None:
-        connection.execute(
-            update(break_tables.sums)
-            .where(s.level == level, s.key == key, s.start == start)
-            .values(first_at=first, last_at=last)
-        )
+_ENDS_OF_HOURS = select(func.min(s.first_at), func.max(s.last_at)).where(
+    s.level == HOUR,
+    s.key == bindparam("of_key"),
+    s.start >= bindparam("begin"),
+    s.start < bindparam("end"),
+)
 
 
-def _of_key(key: Key) -> ColumnElement[bool]:
-    """The rows of a group that are of a key."""
-    if key.whole:
-        return true()
-    told = [c[name].is_not_distinct_from(getattr(key, name)) for name in Key._fields[1:-2]]
-    return and_(*told, size == key.size, long == key.long)
+def _put_ends(connection: Connection, ends: Iterable[tuple[Place, Sequence[Any]]]) -> None:
+    run(
+        connection,
+        "UPDATE rollup_breaks SET first_at = ?, last_at = ? "
+        "WHERE level = ? AND key = ? AND start = ?",
+        [(first, last, *place) for place, (first, last) in ends if first is not None],
+    )
 
 
 def unused_keys(connection: Connection) -> None:
