@@ -69,7 +69,7 @@ class Known:
     seen: int
     """Its rows so far."""
     newest: int
-    """The greatest of their ids."""
+    """The greatest of their ids when they were first read."""
     last: tuple[Any, ...]
     """The order of the last of them."""
     turn: int | None
@@ -199,7 +199,6 @@ def judge(
                 known.turn = one.id
         revised |= wanted
         known.seen += len(mine)
-        known.newest = max(known.newest, *ids)
         known.last = mine[-1].order
         went_on[session] = known
     store.put_judged(connection, judged, revised)

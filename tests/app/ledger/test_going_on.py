@@ -246,9 +246,10 @@ def test_rows_that_go_before_they_are_judged_are_judged_where_they_are_then(
     engine: Engine, monkeypatch, change
 ):
     judge = a_judge(engine)
-    write_rows(engine, [turn(0), turn(0, "b")])
+    first = [turn(0), turn(0, "b", input_tokens=90_000)]
+    write_rows(engine, first)
     judge.run()
-    rows = [turn(n) for n in (1, 2)]
+    rows = [turn(n, cached_tokens=0) for n in (14, 15)]
     write_rows(engine, rows)
     moved = [replace(row, **(change or {})) for row in rows]
     found = going_on.news
@@ -265,7 +266,7 @@ def test_rows_that_go_before_they_are_judged_are_judged_where_they_are_then(
 
     monkeypatch.setattr(going_on, "news", and_they_go)
     judge.run()
-    left = [turn(0), turn(0, "b"), *([] if change is None else moved)]
+    left = [*first, *([] if change is None else moved)]
     assert at_once(left) == told(engine)
 
 
