@@ -108,8 +108,6 @@ class Baseline(Sequence[HeldItem]):
 
     def as_spelled(self, indices: Sequence[int]) -> list[tuple[int, Raw]]:
         """Those of these items (ascending) that stand in the body as the provider holds them."""
-        if self._successor is not None:
-            return self.newest().as_spelled(indices)
         if self.spelling is None or indices[0] >= self.spelling.count:
             return []
         if self._odd_at is None:
@@ -379,9 +377,8 @@ def _alike(
     known: Sequence[HeldItem], now: Sequence[Raw], indices: Sequence[int]
 ) -> Collection[int]:
     """Which of these items surely are the same, found out with few calls."""
-    # What stands in a body that was read is UTF-8.
-    if not isinstance(known, Baseline) or not isinstance(now, Items) or now.spelling is None:
-        return ()
+    if not isinstance(known, Baseline) or not isinstance(now, Items):
+        return ()  # only what stands in a body that was read is sure to be UTF-8
     pairs = [(i, raw, now[i]) for i, raw in known.as_spelled(indices)]
     if not pairs:
         return ()

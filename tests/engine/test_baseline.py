@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine import items as rules
-from engine.baseline import Baseline, HeldItem, digested, grown, matched
+from engine.baseline import Baseline, Behind, HeldItem, digested, grown, matched
 from engine.held import Odd
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
@@ -200,3 +200,23 @@ def test_of_nothing_no_digest_is_kept():
     assert later.condense(b"k")
     assert (digested(first), first.told()()) == (None, [])
     assert (len(digested(later)), later.told()) == (1, None)
+
+
+def test_items_behind_one_are_those_of_the_rest_of_the_list():
+    items = split(body(['{"a":1}', '{"a":2}', "3", "4"], (",", "", ""))).items
+    held = Baseline(items.spelling, (), ())
+    for one in (held, list(held)):
+        behind = Behind(one, 1)
+        assert [one[1], one[2], one[3]] == list(behind)
+        assert [one[1], one[3]] == list(behind[::2])
+        assert ([one[3]], one[3]) == (list(behind[-1:]), behind[-1])
+        assert [raw('{"a":2}'), raw("3"), raw("4")] == behind.echoes()
+
+
+def test_no_spelling_is_known_behind_an_item_where_only_digests_are_kept():
+    items = split(body(["1", "2"], (",", "", ""))).items
+    held = Baseline(items.spelling, (), (HeldItem(raw("3"), received=True),))
+    held.condense(b"key")
+    assert Behind(held, 1).echoes() is None
+    assert Behind(list(held), 1).echoes() is None
+    assert [raw("3")] == Behind(held, 2).echoes() == Behind(list(held), 2).echoes()

@@ -8,7 +8,7 @@ from msgspec import Raw
 from engine import freezing, items
 from engine.baseline import Baseline, matched
 from engine.errors import UnreadableRequest
-from engine.held import HeldItem, same_fields
+from engine.held import HeldItem, Odd, same_fields
 from engine.request import split
 
 KEYS = ['"id"', '"status"', '"type"', '"role"', '"content"', '"summary"', '"encrypted_content"',
@@ -108,6 +108,40 @@ def test_a_request_repeats_as_many_items_as_one_by_one(data):
         len(plain),
     )
     assert matched(baseline, new.items) == expected
+
+
+def test_items_that_are_spelled_anew_are_judged_a_few_at_once_and_not_one_by_one(monkeypatch):
+    asked = []
+
+    def counted(held, now):
+        asked.append(len(held))
+        return same_fields(held, now)
+
+    monkeypatch.setattr("engine.baseline.same_fields", counted)
+    monkeypatch.setattr(HeldItem, "difference", pytest.fail)
+    old = split(b'{"input":[' + b",".join(b'{"n":%d,"a":1}' % n for n in range(70)) + b"]}")
+    new = split(b'{"input":[' + b",".join(b'{"a":1,"n":%d}' % n for n in range(70)) + b",1]}")
+    assert matched(Baseline(old.items.spelling, (), ()), new.items) == 70
+    assert asked == [32, 32, 6]
+
+
+def test_what_is_held_otherwise_than_it_is_spelled_is_judged_by_itself():
+    old = split(b'{"input":[{"id":"a","n":1},{"n":2,"m":1}]}')
+    held = Odd(Raw(b'{"id":"b","n":1}'), received=False)
+    known = Baseline(old.items.spelling, ((0, held),), ())
+    assert matched(known, split(b'{"input":[{"n":1,"id":"a"},{"m":1,"n":2}]}').items) == 0
+    assert matched(known, split(b'{"input":[{"n":1,"id":"b"},{"m":1,"n":2}]}').items) == 2
+    last = HeldItem(Raw(b'{"n":3,"m":1}'), received=False)
+    known = Baseline(old.items.spelling, (), (last,))
+    plain = b'{"input":[{"id":"a","n":1},{"n":2,"m":1},{"m":1,"n":%d}]}'
+    assert [matched(known, split(plain % n).items) for n in (3, 4)] == [3, 2]
+    assert known.as_spelled([0, 2]) == [(0, old.items[0])]
+
+
+def test_what_is_nested_too_deeply_to_be_cut_is_never_alike():
+    deep = "[" * 1100 + "]" * 1100
+    one, other = f'{{"x":{deep},"y":1}}', f'{{"y":1,"x":{deep}}}'
+    assert same_fields([encoded(one)], [encoded(other)]) == [False]
 
 
 def test_what_names_a_key_twice_is_never_alike():

@@ -57,10 +57,10 @@ TARGETS = (
         "engine/baseline.py",
         _tests(
             "test_baseline.py", "test_condensed.py", "test_freeze_baseline.py", "test_decision.py",
-            "test_echoes.py",
+            "test_echoes.py", "test_same_fields.py",
         ),
         (
-            "_oddities", "digested", "proven", "matched",
+            "Baseline.as_spelled", "_alike", "_oddities", "digested", "proven", "matched",
         ),
     ),
     Target("engine/condensed.py", _tests("test_condensed_records.py", "test_held.py")),
