@@ -30,8 +30,8 @@ MEMORY = "warmline.memory"
 """The name of a third: a dictionary for what was worked out of a request's head. It is the
 connection's own, since one client sends much the same time and again."""
 
-_PIECE = 1024 * 1024
-"""Bytes that are taken from the system in one go: it takes a fraction of a millisecond."""
+_PIECE = 4 * 1024 * 1024
+"""Bytes that are taken from the system in one go: it takes one to two milliseconds."""
 
 
 class HttpConnection(HttpToolsProtocol):
