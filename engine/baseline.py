@@ -377,7 +377,7 @@ def _alike(
     known: Sequence[HeldItem], now: Sequence[Raw], indices: Sequence[int]
 ) -> Collection[int]:
     """Which of these items surely are the same, found out with few calls."""
-    if not isinstance(known, Baseline) or not isinstance(now, Items):
+    if not isinstance(known, Baseline):
         return ()  # only what stands in a body that was read is sure to be UTF-8
     pairs = [(i, raw, now[i]) for i, raw in known.as_spelled(indices)]
     if not pairs:

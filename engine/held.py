@@ -265,7 +265,7 @@ def _is_certain(fields: Fields) -> bool:
 
 
 def same_fields(held: Sequence[Raw], now: Sequence[Raw]) -> list[bool]:
-    """Which of these pairs surely have the same fields, byte for byte; texts are UTF-8.
+    """Which of these pairs surely have the same fields, byte for byte; what is held is UTF-8.
 
     An object that is as long as its fields by themselves names none of them twice.
     """
