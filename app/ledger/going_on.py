@@ -163,17 +163,21 @@ def news(
 
 
 def judge(
-    connection: Connection, sessions: Mapping[str, Known], new: Mapping[str, Sequence[int]]
+    connection: Connection,
+    sessions: Mapping[str, Known],
+    new: Mapping[str, Sequence[int]],
+    last: int,
 ) -> dict[str, Known]:
-    """Judge new rows; returns the sessions as they are then, but for those that have not just grown
-    at their ends or begun. Of what fails neither the old nor the new ones are of any use."""
+    """Judge new rows, as ``news`` found them; returns the sessions as they are then, but for those
+    that have not just grown at their ends or begun. Of what fails neither the old nor the new ones
+    are of any use."""
     rows = _read(connection, [number for ids in new.values() for number in ids])
     begun = {session for session, known in sessions.items() if not known.seen}
     still = _still_there(connection, sessions) | begun
     on_postgresql = connection.dialect.name == "postgresql"
     counted = sessions.keys() if on_postgresql else begun
     if counted:
-        still -= counted - _complete(connection, {one: sessions[one] for one in counted}, new)
+        still -= counted - _complete(connection, {one: sessions[one] for one in counted}, new, last)
     went_on: dict[str, Known] = {}
     judged: list[tuple[int, TurnRow, TurnRow]] = []
     revised: dict[str, Verdict] = {}
@@ -235,13 +239,16 @@ def _still_there(connection: Connection, sessions: Mapping[str, Known]) -> set[s
 
 
 def _complete(
-    connection: Connection, sessions: Mapping[str, Known], new: Mapping[str, Sequence[int]]
+    connection: Connection,
+    sessions: Mapping[str, Known],
+    new: Mapping[str, Sequence[int]],
+    last: int,
 ) -> set[str]:
-    """Those that have no rows beside the known and the new ones. One that waits for no verdict may
-    have become visible after others with greater ids."""
+    """Those that have no rows so far beside the known and the new ones. One that waits for no
+    verdict may have become visible after others with greater ids."""
     query = (
         "SELECT session_key, count(*) FROM turns "  # noqa: S608  (our own)
-        f"WHERE {among_these(connection, 'session_key')} GROUP BY session_key"
+        f"WHERE {among_these(connection, 'session_key')} AND id <= {last} GROUP BY session_key"
     )
     found = connection.exec_driver_sql(query, (listed(connection, list(sessions)),))
     return {

@@ -150,10 +150,10 @@ class Judging:
                 return
             last, new = found
             if new:
-                yield self._judge_new(new, take_over=take_over)
+                yield self._judge_new(new, last, take_over=take_over)
             self._until = max(self._until, last)
 
-    def _judge_new(self, new: Mapping[str, Sequence[int]], *, take_over: bool) -> int:
+    def _judge_new(self, new: Mapping[str, Sequence[int]], last: int, *, take_over: bool) -> int:
         went_on: Mapping[str, Known] = {}
         try:
             with self._transaction() as connection:
@@ -164,7 +164,7 @@ class Judging:
                     session: self.remembered.take(session) or self._begun(connection, session)
                     for session in new
                 }
-                went_on = going_on.judge(connection, sessions, new)
+                went_on = going_on.judge(connection, sessions, new, last)
         except _Changed:
             for session in new:
                 self.remembered.forget(session)

@@ -167,6 +167,15 @@ def test_many_sessions_that_go_on_are_judged_by_a_few_statements(engine: Engine)
     assert None not in {verdict for verdict, *_ in told(engine).values()}
 
 
+@pytest.mark.usefixtures("small_transactions")
+def test_sessions_with_more_rows_than_one_transaction_reads_go_on_all_the_same(engine: Engine):
+    judge = a_judge(engine)
+    write_rows(engine, [turn(0, name) for name in "ab"])
+    judge.run()
+    write_rows(engine, [turn(n, name) for n in range(1, 5) for name in "ab"])
+    assert 8 == judge.run(), "none is read again"
+
+
 def test_sessions_that_begin_while_others_go_on_are_judged_with_them(engine: Engine):
     judge = a_judge(engine)
     write_rows(engine, [turn(0)])
