@@ -86,7 +86,7 @@ def rounds(
     }
 
 
-def told(found: dict[str, Measured]) -> None:
+def told(report: Report, found: dict[str, Measured]) -> None:
     for name, one in found.items():
         late = f"  late {one.late:>7.0f} p99 {one.late_p99:>7.0f}" if one.late else ""
         modes = {mode.decode(): n for mode, n in one.seen.modes.items() if mode != b"-"}
@@ -95,6 +95,10 @@ def told(found: dict[str, Measured]) -> None:
             f"{one.rate:>6.0f}/s  CPU {one.cpu:>7.0f} µs a turn{late}  {modes or ''}",
             flush=True,
         )
+    # Figures of turns that were sent in full would be those of another gateway.
+    seen = found[OURS].seen
+    whole = len(seen.total) - seen.modes.get(b"ws_incremental", 0)
+    report.ratio("turns sent whole that open no session", whole - seen.opened, 0, unit="")
 
 
 def added(found: dict[str, Measured], figure: str) -> dict[str, float]:
@@ -111,7 +115,7 @@ def quick_ones(there: Sequence[Peer]) -> list[Peer]:
 def burst(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     print("\n32 clients, all events at once")
     found = rounds(there, count, int(3200 * scale), scenarios.burst)
-    told(found)
+    told(report, found)
     cpu = {name: one.cpu for name, one in found.items()}
     rate = {name: one.rate for name, one in found.items()}
     report.against("CPU a turn", cpu, NGINX, 3)
@@ -122,14 +126,14 @@ def burst(report: Report, there: Sequence[Peer], count: int, scale: float) -> No
 def alone(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     print("\none client, all events at once")
     found = rounds(there, count, int(600 * scale), scenarios.alone)
-    told(found)
+    told(report, found)
     report.against("added time to the first event", added(found, "first"), NGINX, 1.5)
 
 
 def paced(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     print("\n32 streams, one event in 10 ms")
     found = rounds([p for p in there if p.paces], count, int(640 * scale), scenarios.paced)
-    told(found)
+    told(report, found)
     cpu = {name: one.cpu for name, one in found.items()}
     report.against("added latency of an event", added(found, "late"), NGINX, 1.5)
     if NGINX in cpu:
@@ -145,7 +149,7 @@ def long(report: Report, there: Sequence[Peer], count: int, scale: float) -> Non
             return scenarios.continued(peer, size, turns)
 
         found = rounds(quick, count, max(5, int(30 * scale)), work)
-        told(found)
+        told(report, found)
         total = {name: one.total for name, one in found.items()}
         report.against("total", total, NGINX, target)
 

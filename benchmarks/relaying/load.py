@@ -33,6 +33,8 @@ class Seen:
     late: list[int] = field(default_factory=list)
     """From upstream to client, per event; only where the upstream paces them."""
     modes: dict[bytes, int] = field(default_factory=dict)
+    opened: int = 0
+    """Sessions that began with one of these turns."""
     lost: int = 0
     seconds: float = 0.0
 

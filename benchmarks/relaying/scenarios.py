@@ -86,6 +86,7 @@ def many(peer: Peer, clients: int, turns: int, path: str, seen: Seen) -> None:
             if talk.turns == TURNS_PER_SESSION:
                 transcripts[peer.name] += len(talk.items)
                 talk = talks[client.fileno] = conversation(path)
+                seen.opened += 1
             loop.begin(client, talk.request())
 
     for _ in range(clients):
@@ -93,6 +94,7 @@ def many(peer: Peer, clients: int, turns: int, path: str, seen: Seen) -> None:
         client.ended = go_on
         talks[client.fileno], left[client.fileno] = conversation(path), turns
         loop.add(client)
+        seen.opened += 1
         loop.begin(client, talks[client.fileno].request())
     loop.run()
     loop.close()
