@@ -48,6 +48,10 @@ class HttpConnection(HttpToolsProtocol):
         self._memory: dict[Any, Any] = {}
 
     def on_headers_complete(self) -> None:
+        if self.parser.should_upgrade() and not self._should_upgrade() and self._has_body():
+            # The parser takes the head for the whole request, and its body for the next one.
+            raise ValueError("a body behind an upgrade that is not made")
+        self.headers = self.headers.copy()  # what stands behind a body is no part of the head
         super().on_headers_complete()
         cycle, scope = self.cycle, cast("dict[str, Any]", self.scope)
         if cycle is None or cycle.scope is not self.scope or self.pipeline:
@@ -97,6 +101,10 @@ class HttpConnection(HttpToolsProtocol):
             return await gathered.ended
         finally:
             self._gathered = None
+
+    def _has_body(self) -> bool:
+        chunked = any(name == b"transfer-encoding" for name, _ in self.headers)
+        return chunked or self._declared() > 0
 
     def _declared(self) -> int:
         """0 for a body that comes in chunks, whose length nobody knows."""

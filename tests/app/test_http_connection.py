@@ -5,6 +5,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import uvicorn
+from hypothesis import example, given
+from hypothesis import strategies as st
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from app.http_connection import BODY, NOTICE, HeadWithBody, HttpConnection
 
@@ -43,11 +46,11 @@ class Transport(asyncio.Transport):
 class Client:
     """A connection of ``HttpConnection`` without a socket."""
 
-    def __init__(self, app) -> None:
-        config = uvicorn.Config(app, http=HttpConnection, lifespan="off", log_config=None)
+    def __init__(self, app, kind=HttpConnection) -> None:
+        config = uvicorn.Config(app, http=kind, lifespan="off", log_config=None)
         config.load()
         self.state = uvicorn.server.ServerState()
-        self.protocol = HttpConnection(config, self.state, {})
+        self.protocol = kind(config, self.state, {})
         self.transport = Transport()
         self.transport.set_protocol(self.protocol)
         self.protocol.connection_made(self.transport)
@@ -369,3 +372,112 @@ async def test_an_upgrade_is_the_servers_alone_also_behind_an_answer():
         await one.answered()
         assert ([b"1"], 1) == (app.got, len(handed_over))
         assert "extensions" not in handed_over[0]
+
+
+async def test_a_body_behind_an_upgrade_that_is_not_made_is_not_taken_for_requests():
+    app, smuggled = Reader(), b"GET /smuggled HTTP/1.1\r\n\r\n"
+    upgrade = b"connection: upgrade\r\nupgrade: h2c\r\n\r\n"
+    async with client(app) as one:
+        one.say(post(len(smuggled))[:-2] + upgrade)
+        if not one.transport.closed:
+            one.say(smuggled)
+        [answer] = await one.answered()
+        assert answer.startswith(b"HTTP/1.1 400 ")
+        assert ([], True) == (app.got, one.transport.closed)
+    async with client(app) as one:  # nothing is lost where there is no body
+        one.say(GET[:-2] + upgrade)
+        await one.answered()
+        assert ([b""], False) == (app.got, one.transport.closed)
+
+
+LIMIT = 12
+
+
+class Seen:
+    """What an application saw of its requests: bodies as a whole, or as any server gives them."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple] = []
+
+    async def __call__(self, scope, receive, send) -> None:
+        head = scope["method"], scope["raw_path"], tuple(scope["headers"])
+        try:
+            if int(dict(scope["headers"]).get(b"content-length", 0)) > LIMIT:
+                raise OverflowError
+            whole = scope.get("extensions", {}).get(BODY)
+            got = await (whole(receive, LIMIT) if whole else by_pieces(receive))
+        except OverflowError:
+            got = "too large"
+        self.requests.append((*head, got))
+        if got is not None:
+            await send(START)
+            await send(body(b"ab"))
+
+
+async def by_pieces(receive) -> bytes | None:
+    whole, more = b"", True
+    while more:
+        message = await receive()
+        if message["type"] != "http.request":
+            return None
+        whole += message["body"]
+        if len(whole) > LIMIT:
+            raise OverflowError
+        more = message["more_body"]
+    return whole
+
+
+async def seen_of(kind, pieces: list[tuple[bytes, int]]) -> tuple[list[tuple], bytes]:
+    """What was asked and answered, where the loop turns so often behind each piece."""
+    app = Seen()
+    one = Client(app, kind)
+    for piece, turns in pieces:
+        one.say(piece)
+        for _ in range(turns):
+            await asyncio.sleep(0)
+    for _ in range(30):
+        await asyncio.sleep(0)
+    one.leave()
+    await one.answered()
+    return app.requests, b"".join(one.transport.written)
+
+
+@st.composite
+def requests(draw) -> bytes:
+    # Bodies that look like what could follow them, in sizes on both sides of the limit.
+    whole = (b"0\r\n\r\nGET / HTTP/1.1\r\n\r\n" * 2)[: draw(st.integers(0, LIMIT + 3))]
+    head = b"POST /%d HTTP/1.1\r\nhost: x\r\n" % draw(st.integers(0, 9))
+    if draw(st.booleans()):
+        return head + b"content-length: %d\r\n\r\n" % len(whole) + whole
+    at = draw(st.integers(0, len(whole)))
+    chunks = [b"%x\r\n%b\r\n" % (len(one), one) for one in (whole[:at], whole[at:]) if one]
+    trailer = draw(st.sampled_from([b"", b"x-late: 1\r\n"]))
+    return (
+        head
+        + b"transfer-encoding: chunked\r\n\r\n"
+        + b"".join(chunks)
+        + b"0\r\n"
+        + trailer
+        + b"\r\n"
+    )
+
+
+CHUNKED = post(0, chunked=True) + b"1\r\na\r\n0\r\nx-late: 1\r\n\r\n"
+
+
+@given(
+    sent=st.lists(requests(), min_size=1, max_size=3).map(b"".join),
+    cuts=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 4)), max_size=8),
+    kept=st.one_of(st.just(1.0), st.floats(0, 1)),
+)
+@example(sent=CHUNKED, cuts=[], kept=1.0)
+@example(sent=post(4) + b"1234" + post(1) + b"5", cuts=[(0.45, 4), (0.47, 4)], kept=1.0)
+def test_bytes_that_are_cut_anywhere_are_the_same_requests_with_the_same_answers(sent, cuts, kept):
+    sent = sent[: round(len(sent) * kept)]
+    at = sorted((round(len(sent) * where), turns) for where, turns in cuts)
+    begins = [(0, 0), *at]
+    ends = [*at, (len(sent), 0)]
+    pieces = [(sent[a:b], turns) for (a, _), (b, turns) in zip(begins, ends, strict=True) if a < b]
+    plain = [(sent[n : n + 1], 4) for n in range(len(sent))]
+    expected = asyncio.run(seen_of(HttpToolsProtocol, plain))
+    assert expected == asyncio.run(seen_of(HttpConnection, pieces))
