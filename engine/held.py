@@ -179,7 +179,7 @@ class HeldItem:
     @property
     def weight_of_expected(self) -> int:
         """Bytes in memory of the usual echoes: slices of what is held, and what maps them."""
-        own = sum(len(fields.get("content", _TEXT)) for fields in self._expected[2:])
+        own = sum(len(fields["content"]) for fields in self._expected[2:])
         return own + sum(_PER_FORM + _PER_PART * len(fields) for fields in self._expected)
 
     @property

@@ -151,6 +151,17 @@ def test_a_message_is_expected_with_what_clients_keep_of_its_parts(monkeypatch):
     assert held.weight_of_expected - plain.weight_of_expected > len(kept)
 
 
+def test_a_text_that_is_expected_anew_has_its_weight():
+    def weight(length):
+        message = {"type": "message", "role": "assistant", "id": "m"}
+        parts = [text_part("a" * length, annotations=[])]
+        held = HeldItem(compact(message | {"content": parts}), received=True)
+        held.expect()
+        return held.weight_of_expected
+
+    assert 1_000 == weight(1_001) - weight(1)
+
+
 @pytest.mark.parametrize(
     ("held", "now", "where"),
     [
