@@ -163,7 +163,7 @@ def router(web: Web) -> APIRouter:
             | {
                 "group": _shown(found, known, more, buckets),
                 "buckets": [iso(bucket.start) for bucket in buckets.items],
-                "onset": _onset(web.ledger, view, buckets, group, now),
+                "onset": _onset(web.ledger, view, buckets, group, now) if found.turns else None,
                 "by_session": [
                     {"session_key": key, "session": name, "turns": turns, "turn_id": newest}
                     for key, name, turns, newest in worst
