@@ -20,6 +20,7 @@ import msgspec
 from msgspec import Raw
 
 from engine.errors import NotKept
+from engine.repeated import skip
 
 _array = msgspec.json.Decoder(list[Raw])
 _BLOCK = 1 << 16
@@ -66,6 +67,13 @@ class Spelling:
         after = start + self.end - self.start
         # A number goes on where its bytes do: 1 is not the first item of [12].
         return not self.lengths or body[after : after + 1] in _ENDS_A_TOKEN
+
+    def glance(self, most: int) -> bytes:
+        """The first bytes of the first item; none where there is no item."""
+        if not self.lengths:
+            return b""
+        at = skip(self.body, self.start)
+        return self.body[at : at + min(most, self.lengths[0])]
 
     @property
     def is_cut(self) -> bool:

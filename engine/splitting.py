@@ -24,14 +24,12 @@ Fields: TypeAlias = dict[str, Raw]
 _NULL = Raw(b"null")
 _KEY = b'"input"'
 _BLOCK = 4096
-_NEEDLE = 256
-"""So many bytes of known items are looked for in a body whose first fields are others."""
-_PLACES_TRIED = 4
-"""Those bytes may stand in a text, too; after so many places the body is read whole."""
-_KEYS_TRIED = 64
-"""Tools have parameters of that name, too."""
-_GLANCE = 32
-"""So many bytes of the first item are compared before known items are cut out."""
+_NEEDLE = 32
+"""So many bytes of the first known item are looked for in a body whose first fields are others."""
+_PLACES_TRIED = 64
+"""Other items may begin so, and texts; after so many places the body is read whole."""
+_LISTS_TRIED = 4
+"""Of these places that are the first of a list of that name: what is before them is read."""
 
 object_of = msgspec.json.Decoder(dict[str, Raw])
 _array = msgspec.json.Decoder(list[Raw])
@@ -136,31 +134,18 @@ def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], 
         )
     longest = sorted(known, key=lambda one: one.spelling.start - one.spelling.end)
     shared = [(one, *one.spelling.shared(body)) for one in longest]
-    for one, count, _ in shared:
-        # What has some of its items where they were has not got all of them elsewhere.
-        found = None if count else _elsewhere(body, one.spelling)
-        if found is not None:
-            head, start = found
+    opened = _opened(body, [one for one, _, behind in shared if not behind])
+    for one, head, start in opened:
+        if one.spelling.stands_at(body, start):
             end = start + one.spelling.end - one.spelling.start
             return _from_there(body, _Begun(one, head, start, end, one.spelling.count))
-    return _parted(body, shared)
-
-
-def _parted(
-    body: bytes, shared: Sequence[tuple[Known, int, int]]
-) -> tuple[Mapping[str, Raw], Items] | None:
-    """The parts of a body that begins like a known one and leaves it inside the list of items.
-
-    With each known one, the longest first, how many items are shared, and where these end.
-    """
     best, most, behind = max(shared, key=itemgetter(1))
     spelling = best.spelling
-    if behind < spelling.start:
-        return _spaced(body, shared[0][0])
-    if not most:
-        return _from_first(body, best, spelling.head, behind) or _spaced(body, shared[0][0])
-    cut, end = repeated(body, behind, spelling.items()[most:], first=False)
-    return _from_there(body, _Begun(best, spelling.head, spelling.start, end, most, cut))
+    if most:
+        cut, end = repeated(body, behind, spelling.items()[most:], first=False)
+        return _from_there(body, _Begun(best, spelling.head, spelling.start, end, most, cut))
+    found = _from_first(body, best, spelling.head, behind) if behind else None
+    return found or (_from_first(body, *opened[0]) if opened else None)
 
 
 def _from_first(
@@ -175,27 +160,31 @@ def _from_first(
     return _from_there(body, _Begun(known, head, start, end, same, cut[same:]))
 
 
-def _spaced(body: bytes, known: Known) -> tuple[Mapping[str, Raw], Items] | None:
-    """The parts of a body whose first item is known, in another place and with other gaps."""
-    items = known.spelling.items()
-    opened = _opening(body, memoryview(items[0])[:_GLANCE]) if items else None
-    return None if opened is None else _from_first(body, known, *opened)
+def _opened(body: bytes, known: Iterable[Known]) -> list[tuple[Known, Fields, int]]:
+    """Those whose first item the list begins with, the fields before it, and where it opens."""
+    openings: dict[bytes, tuple[Fields, int] | None] = {}
+    found = []
+    for one in known:
+        first = one.spelling.glance(_NEEDLE)
+        if first not in openings:
+            openings[first] = _opening(body, first)
+        if (opening := openings[first]) is not None:
+            found.append((one, *opening))
+    return found
 
 
-def _opening(body: bytes, first: memoryview) -> tuple[Mapping[str, Raw], int] | None:
+def _opening(body: bytes, first: bytes) -> tuple[Fields, int] | None:
     """The fields before the list of items, and where it opens, if its first item begins so."""
-    key = -1
-    for _ in range(_KEYS_TRIED):
-        key = body.find(_KEY, key + 1)
-        if key < 0:
-            return None
-        colon = skip(body, key + len(_KEY))
-        bracket = skip(body, colon + 1)
-        opens = body[colon : colon + 1] == b":" and body[bracket : bracket + 1] == b"["
-        if opens and body.startswith(first, skip(body, bracket + 1)):
-            # Once only: what stands before it is read for that.
-            head = _head_before(body, key)
-            return None if head is None else (head, bracket + 1)
+    start, lists = -1, 0
+    for _ in range(_PLACES_TRIED if first else 0):
+        start = body.find(first, start + 1)
+        key = None if start < 0 else _key_before(body, start)
+        if key is not None:
+            if (head := _head_before(body, key)) is not None:
+                return head, body.rindex(b"[", key, start) + 1
+            lists += 1
+        if start < 0 or lists == _LISTS_TRIED:
+            break
     return None
 
 
@@ -243,14 +232,13 @@ def _with_same_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Item
     return fields, Items(cut, spelling=spelling, proven=proven, ahead=ahead)
 
 
-_OPENERS = (b'{"input":[', b'{"input":[[]', b'{"input": [', b'{"input": [[]')
+_OPENERS = (b'{"input":[', b'{"input":[[]')
 
 
 def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Items] | None:
     known, head, start, end, ahead, found = begun
-    spaced = body[start - 2 : start - 1] == b" "
     goes_on = ahead + len(found) > 0
-    opener = _OPENERS[2 * spaced + goes_on]
+    opener = _OPENERS[goes_on]
     text = b"".join((opener, memoryview(body)[end:]))
     rest = object_of.decode(text)
     if not rest.keys().isdisjoint(head) or names_a_key_twice(text, rest):
@@ -263,30 +251,11 @@ def _with_other_tail(body: bytes, begun: _Begun) -> tuple[Mapping[str, Raw], Ite
         same = known.fields.get(name)
         # What the anchor holds already has memory of its own.
         rest[name] = same if same is not None and same == raw else raw.copy()
-    close = end - len(opener) + 9 + spaced + len(array)
+    close = end - len(opener) + 9 + len(array)
     lengths = known.spelling.lengths[:ahead] + _lengths(cut)
     spelling = Spelling(body, start, _last_end(body, start, close), close, lengths, head, rest)
     fields = {**head, "input": Raw(memoryview(body)[start - 1 : close]), **rest}
     return fields, Items(cut, spelling=spelling, proven=known.spelling, ahead=ahead)
-
-
-def _elsewhere(body: bytes, known: Spelling) -> tuple[Mapping[str, Raw], int] | None:
-    """The same items at another offset: the fields before them, and where they start."""
-    items = memoryview(known.body)[known.start : known.end]
-    if not known.count:
-        return None
-    start = 0
-    for _ in range(_PLACES_TRIED):
-        start = body.find(items[:_NEEDLE], start + 1, len(body) - len(items) + _NEEDLE)
-        if start < 0:
-            return None
-        key = _key_before(body, start)
-        if key is None or not known.stands_at(body, start):
-            continue
-        head = _head_before(body, key)
-        if head is not None:
-            return head, start
-    return None
 
 
 def _head_before(body: bytes, key: int) -> Fields | None:
@@ -295,7 +264,8 @@ def _head_before(body: bytes, key: int) -> Fields | None:
     What stands before a key is a top-level object up to there if it is one with the key, a value
     and a closing brace behind it: JSON has only one reading.
     """
-    text = body[:key] + b'"input":0}'
+    # Blanks before it say nothing; without them the text is mostly as short as it can be.
+    text = body[: skip_back(body, key)] + b'"input":0}'
     try:
         head = object_of.decode(text)
         _check_text(text)
@@ -308,11 +278,11 @@ def _head_before(body: bytes, key: int) -> Fields | None:
 
 
 def _key_before(body: bytes, start: int) -> int | None:
-    """Where the key stands whose list opens right before ``start``; None if it is not ``input``."""
-    at = start - 1
-    if body[at : at + 1] != b"[":
+    """Where the key stands whose list opens before ``start``; None if it is not ``input``."""
+    at = skip_back(body, start)
+    if body[at - 1 : at] != b"[":
         return None
-    at = skip_back(body, at)
+    at = skip_back(body, at - 1)
     if body[at - 1 : at] != b":":
         return None
     at = skip_back(body, at - 1)

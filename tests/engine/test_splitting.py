@@ -206,14 +206,43 @@ def test_items_that_begin_alike_prove_nothing_elsewhere():
     assert continues(json.dumps({"model": 1, **new}).encode(), json.dumps(old).encode()) is None
 
 
-@pytest.mark.parametrize(("before", "proven"), [(3, True), (4, False)])
+ITEM = '{"a":1}'
+LIST = f'{{"input":[{ITEM},1]}}'
+
+
+@pytest.mark.parametrize(
+    ("before", "proven"),
+    [([ITEM] * 63, True), ([ITEM] * 64, False), ([LIST] * 3, True), ([LIST] * 4, False)],
+)
 def test_beyond_a_few_places_that_look_alike_the_body_is_read_as_a_whole(before, proven):
-    new = json.dumps({"x": [[{"a": 1}, 1]] * before, "input": [{"a": 1}, 1, 2]}).encode()
-    old = b'{"input": [{"a": 1}, 1]}'
+    new = f'{{"x":[{",".join(before)}],"input":[{ITEM},1,2]}}'.encode()
+    old = LIST.encode()
     (known,) = known_of(old)
-    assert proven == (splitting._elsewhere(new, known.spelling) is not None)
+    assert proven == (splitting._continued(new, [known]) is not None)
     assert texts(read(new, [known])[1]) == texts(read(new)[1])
-    assert [b'{"a": 1}', b"1", b"2"] == texts(split(new, known_of(old)).items)
+    assert [b'{"a":1}', b"1", b"2"] == texts(split(new, known_of(old)).items)
+
+
+def test_what_is_looked_for_elsewhere_is_looked_for_once(monkeypatch):
+    looked_for = []
+    opening = splitting._opening
+    monkeypatch.setattr(
+        splitting, "_opening", lambda body, first: looked_for.append(first) or opening(body, first)
+    )
+    known = known_of(*(f'{{"n":{n},"input":[{ITEM},{n}]}}'.encode() for n in range(3)))
+    new = f'{{"x":1,"input":[{ITEM},1,2]}}'.encode()
+    found = split(new, known).items
+    assert (found.proven, texts(found.rest)) == (known[1].spelling, [b"2"])
+    assert looked_for == [ITEM.encode()]
+
+
+@pytest.mark.parametrize("first", [" ", ""])
+def test_the_longest_of_those_that_begin_like_it_is_cut_out(first):
+    long = f'{{"n":1,"input":[{first}{ITEM},1,2,3]}}'.encode()
+    known = known_of(f'{{"n":0,"input":[{ITEM},1]}}'.encode(), long)
+    new = f'{{"x":1,"input": [ {ITEM} , 1, 2 ,3 ,4]}}'.encode()
+    found = split(new, known).items
+    assert (found.proven, texts(found.rest)) == (known[1].spelling, [b"4"])
 
 
 def test_an_empty_list_is_continued_from_its_bracket():
