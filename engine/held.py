@@ -16,6 +16,7 @@ from engine.splitting import Fields, length_of, names_a_key_twice, object_of
 
 _TEXT, _REASONING = Raw(b'""'), Raw(b'"reasoning"')
 _PER_FORM, _PER_PART = 280, 35
+_STATUS = len(',"status":')
 _OUTPUT = b"_output"
 _OPENS, _EMPTY = b"{[", 2
 _TYPE_AND_TEXT = frozenset({"type", "text"})
@@ -56,7 +57,7 @@ class HeldItem:
         """It is a freeze policy that calls the echo the same (DESIGN 4.5)."""
         self._model_made: bool | None = True if received else None
         self._echo_key: tuple[bytes, str | None] | None = None
-        self._expected: tuple[Fields, ...] = ()
+        self._expected: tuple[tuple[Fields, int], ...] = ()
         self._fields: Fields | None = None
 
     def _decoded(self) -> object:
@@ -128,23 +129,36 @@ class HeldItem:
             forms.append(without_id)
             if (content := _plain_texts(fields.get("content"))) is not None:
                 forms.append({**without_id, "content": content})
-        self._expected = tuple(forms)
+        self._expected = tuple((form, length_of(form)) for form in forms)
 
     def _is_alike(self, now: Raw) -> bool:
         """Whether it has fields that are known to be the same, byte for byte, each once."""
         if self.sealed:
             return False
+        if self._expected:
+            return self._is_expected(now)
         fields = _fields_of(now)
         if fields is None:
             return False
-        if not self._expected:
-            if self._fields is None:
-                self._fields = _certain_fields(self.held) or {}
-            return fields == self._fields != {}
-        status = fields.pop("status", _TEXT)
-        if not bytes(status).isascii():
-            return False  # it may be no text at all
-        return bytes(memoryview(status)[:1]) == b'"' and fields in self._expected
+        if self._fields is None:
+            self._fields = _certain_fields(self.held) or {}
+        return fields == self._fields != {}
+
+    def _is_expected(self, now: Raw) -> bool:
+        try:
+            fields = object_of.decode(now)
+        except (ValueError, RecursionError):
+            return False
+        length, status = len(now), fields.pop("status", None)
+        if status is not None:
+            text = bytes(status)
+            if text[:1] != b'"' or not text.isascii():
+                return False  # it may be no text at all
+            length -= _STATUS + len(text)
+        for form, shortest in self._expected:
+            if fields == form:
+                return length == shortest or _fields_of(now) is not None
+        return False
 
     def spelled(self, now: Raw) -> HeldItem:
         """The same held item, with the client's spelling of it, in memory of its own.
@@ -179,8 +193,8 @@ class HeldItem:
     @property
     def weight_of_expected(self) -> int:
         """Bytes in memory of the usual echoes: slices of what is held, and what maps them."""
-        own = sum(len(fields["content"]) for fields in self._expected[2:])
-        return own + sum(_PER_FORM + _PER_PART * len(fields) for fields in self._expected)
+        own = sum(len(form["content"]) for form, _ in self._expected[2:])
+        return own + sum(_PER_FORM + _PER_PART * len(form) for form, _ in self._expected)
 
     @property
     def size(self) -> int:

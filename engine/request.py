@@ -117,10 +117,10 @@ class Request:
         parts: list[bytes | Raw] = [b"{", head] if head else [b"{"]
         if previous_response_id is not None:
             parts += (_key("previous_response_id"), _dump(previous_response_id))
+        left_out |= own.keys() if input_items is None else {"input", *own}
         for name, raw in self.fields.items():
-            if name in left_out or name in own or (name == "input" and input_items is not None):
-                continue
-            parts += (_key(name), raw)
+            if name not in left_out:
+                parts += (_key(name), raw)
         for name, value in own.items():
             parts += (_key(name), value)
         if input_items is not None:
