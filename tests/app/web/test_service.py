@@ -36,6 +36,7 @@ def test_ready_tells_of_the_writer(site):
             "written": 1,
             "dropped": 0,
             "rejected": 0,
+            "kept": 0,
             "retrying": False,
             "last_error": None,
             "on_disk": 0,
