@@ -17,7 +17,8 @@ from msgspec import Raw
 from engine.condensed import Condensed, Entry
 from engine.errors import NotKept
 from engine.freezing import Keys
-from engine.held import AS_SPELLED, Digested, HeldItem, Odd, same_fields
+from engine.held import AS_SPELLED, Digested, HeldItem, Odd, Reader, same_fields
+from engine.items import parse
 from engine.spelling import Items, Spelling
 
 __all__ = [
@@ -349,7 +350,9 @@ def proven(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
     return 0 if known.spelling is None else now.repeats(known.spelling)
 
 
-def matched(known: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = ()) -> int:
+def matched(
+    known: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = (), read: Reader = parse
+) -> int:
     """How many of the baseline's items a request repeats, from the first on."""
     length = min(len(known), len(now))
     start = proven(known, now)
@@ -368,7 +371,7 @@ def matched(known: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = ()) ->
     for n, i in enumerate(others):
         if n % _AT_ONCE == 0:
             alike = _alike(known, now, others[n : n + _AT_ONCE])
-        if i not in alike and known[i].difference(sent[i - start], freeze) is not None:
+        if i not in alike and known[i].difference(sent[i - start], freeze, read) is not None:
             return i
     return length
 

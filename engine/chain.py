@@ -22,6 +22,8 @@ from msgspec import Raw
 from engine import baseline, digests
 from engine.baseline import Baseline, HeldItem, weight_of_fields
 from engine.freezing import Keys
+from engine.held import Reader
+from engine.items import parse
 from engine.model import ColdCause, EpochReason
 from engine.spelling import Known
 
@@ -105,12 +107,12 @@ class Anchor:
         own = 0 if held.spelling is not None else weight_of_fields(self.fields)
         return held.size + own
 
-    def matched(self, request_items: Sequence[Raw], freeze: Keys = ()) -> int:
+    def matched(self, request_items: Sequence[Raw], freeze: Keys = (), read: Reader = parse) -> int:
         """How many of the baseline's items the request repeats, from the first on.
 
         ``freeze`` is that of the policy of the anchor's upstream.
         """
-        return baseline.matched(self.items, request_items, freeze)
+        return baseline.matched(self.items, request_items, freeze, read)
 
     def is_proven(self, request_items: Sequence[Raw]) -> bool:
         """Whether a body need not be read to say how many items the request repeats."""

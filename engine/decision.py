@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from engine import divergence
 from engine.chain import Anchor, Chain, ChainState, Epoch
 from engine.echoes import most_echoed
+from engine.held import LatelyRead, Reader
 from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Evidence, Policy, Reason
 from engine.request import Request, changed_fields
 
@@ -64,6 +65,7 @@ def decide(
     ]
     free.sort(key=lambda anchor: (-len(anchor.items), -anchor.born))
     extended: list[Anchor] = []
+    read = LatelyRead()
     matched: dict[int, int] = {}
     for anchor in free:
         # The best one is found: the others are ranked only where nothing has to be read for it.
@@ -71,13 +73,13 @@ def decide(
             continue
         changed = changed_fields(anchor.fields, request.fields, policy.tools)
         if not changed and _may_extend(anchor, request):
-            matched[id(anchor)] = anchor.matched(request.items, policy.freeze)
+            matched[id(anchor)] = anchor.matched(request.items, policy.freeze, read)
             if matched[id(anchor)] == len(anchor.items):
                 extended.append(anchor)
     if extended:
         chains = tuple(anchor.chain for anchor in extended if anchor.chain is not None)
         return Plan(candidates=chains, reason=Reason.OK, compared=extended[0])
-    return _explain(anchors, request, policy, epoch, asker, found=matched)
+    return _explain(anchors, request, policy, epoch, asker, found=matched, read=read)
 
 
 def _may_extend(anchor: Anchor, request: Request) -> bool:
@@ -94,6 +96,7 @@ def _explain(
     asker: Asker,
     *,
     found: Mapping[int, int],
+    read: Reader,
 ) -> Plan:
     """Why the request goes in full: what it was compared with, and where the two part.
 
@@ -111,7 +114,7 @@ def _explain(
     changed = changed_fields(compared.fields, request.fields, policy.tools)
     matched = found.get(id(compared))
     if matched is None:
-        matched = compared.matched(request.items, policy.freeze)
+        matched = compared.matched(request.items, policy.freeze, read)
     if changed or matched < len(compared.items):
         evidence = divergence.describe(
             compared.items,
@@ -122,6 +125,7 @@ def _explain(
             freeze=policy.freeze,
             changed=changed,
             fields=(compared.fields, request.fields),
+            read=read,
         )
         if not changed:
             return Plan((), Reason.PREFIX_MISMATCH, compared, evidence=evidence)

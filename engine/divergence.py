@@ -14,7 +14,7 @@ from engine.baseline import Behind
 from engine.chain import HeldItem
 from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
 from engine.freezing import Keys
-from engine.held import Digested
+from engine.held import Digested, Reader
 from engine.model import DivergenceClass, Evidence, is_metadata
 from engine.nature import first_difference
 from engine.places import Place, Teller, value_at
@@ -45,6 +45,7 @@ def describe(
     freeze: Keys = (),
     changed: Sequence[str] = (),
     fields: tuple[Mapping[str, Raw], Mapping[str, Raw]] = (_NO_FIELDS, _NO_FIELDS),
+    read: Reader = items.parse,
 ) -> Evidence:
     """Evidence for a request that repeats ``index`` items of the baseline and then parts from it.
 
@@ -62,7 +63,9 @@ def describe(
     if index < len(baseline):
         teller = Teller(key, _PROTOCOL_KEYS | set(visible_keys))
         try:
-            evidence = _of_items(evidence, baseline, request, index, teller, freeze=freeze)
+            evidence = _of_items(
+                evidence, baseline, request, index, teller, seen=_Seen(freeze, read)
+            )
             edited = evidence.klass is DivergenceClass.EDITED and baseline[index].is_whole
             if edited and evidence.kind_before in _DEFINITIONS:
                 definitions = _definitions(baseline[index], request[index], index, of_fields)
@@ -79,11 +82,10 @@ def _of_items(
     index: int,
     teller: Teller,
     *,
-    freeze: Keys,
+    seen: _Seen,
 ) -> Evidence:
     before = baseline[index]
     now = request[index] if index < len(request) else None
-    seen = _Seen(freeze)
     sent = seen(now)
     found = _judge(Behind(baseline, index), request[index:], seen)
     klass = found.klass
@@ -106,11 +108,11 @@ def _of_items(
         klass is DivergenceClass.REPLACED and evidence.kind_before == evidence.kind_now
     )
     if now is not None and comparable:
-        where = before.difference(now, freeze) or ()
+        where = before.difference(now, seen.freeze, seen.read) or ()
         told = _with_place(evidence, teller.place(held, sent, where))
         if not any(map(is_metadata, (told.path or "").split("/")[2:])):
             return told
-        keys = freezable.keys(baseline[index:], request[index:], teller, freeze)
+        keys = freezable.keys(baseline[index:], request[index:], teller, seen.freeze)
         return replace(told, freezable=keys)
     return replace(
         evidence,
@@ -149,12 +151,12 @@ def _whole(teller: Teller, value: Any, raw: Raw) -> str | None:
     return teller.digest(bytes(raw).decode("utf-8", "replace") if value is None else value)
 
 
-def decoded(raw: Raw | None) -> Any:
+def decoded(raw: Raw | None, read: Reader = items.parse) -> Any:
     """The value; None for what is not there or cannot be read without guessing."""
     if raw is None:
         return None
     try:
-        return items.parse(raw)
+        return read(raw)
     except (ValueError, RecursionError):
         return None
 
@@ -162,8 +164,8 @@ def decoded(raw: Raw | None) -> Any:
 class _Seen:
     """Items without what a policy ignores in them, each read once."""
 
-    def __init__(self, freeze: Keys) -> None:
-        self.freeze = freeze
+    def __init__(self, freeze: Keys, read: Reader) -> None:
+        self.freeze, self.read = freeze, read
         self._read: dict[int, tuple[Raw, Any]] = {}
 
     def __call__(self, raw: Raw | None) -> Any:
@@ -171,7 +173,7 @@ class _Seen:
             return None
         known = self._read.get(id(raw))
         if known is None:
-            known = self._read[id(raw)] = raw, freezing.seen(decoded(raw), self.freeze)
+            known = self._read[id(raw)] = raw, freezing.seen(decoded(raw, self.read), self.freeze)
         return known[1]
 
 
@@ -249,7 +251,7 @@ def _sameness(before: HeldItem, now: Raw, seen: _Seen) -> _Sameness:
             if one == other:
                 return _Sameness(certain=True, possible=True)
             return _but_for_names(held, sent, model_made=before.model_made)
-    alike = _alike(held, sent, before.difference(now, seen.freeze) or ())
+    alike = _alike(held, sent, before.difference(now, seen.freeze, seen.read) or ())
     return _Sameness(certain=alike, possible=True)
 
 

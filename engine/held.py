@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, NoReturn
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import msgspec
 from msgspec import Raw
@@ -16,12 +16,17 @@ from engine.splitting import Fields, length_of, names_a_key_twice, object_of
 
 _TEXT, _REASONING = Raw(b'""'), Raw(b'"reasoning"')
 _PER_FORM, _PER_PART = 280, 35
+_LATELY = 8
+"""So many values are known at most: those of a whole body take ten times its memory."""
 _STATUS = len(',"status":')
 _OUTPUT = b"_output"
 _OPENS, _EMPTY = b"{[", 2
 _TYPE_AND_TEXT = frozenset({"type", "text"})
 _OF_A_TEXT = _TYPE_AND_TEXT | items.REGENERATED
 _any = msgspec.json.Decoder()
+
+Reader: TypeAlias = Callable[[Raw], Any]
+"""Decodes an item as ``items.parse`` does."""
 _parts = msgspec.json.Decoder(list[dict[str, Raw]])
 
 
@@ -83,15 +88,18 @@ class HeldItem:
             self._echo_key = items.echo_key(self._decoded())
         return self._echo_key
 
-    def difference(self, now: Raw, freeze: Keys = ()) -> items.Path | None:
+    def difference(
+        self, now: Raw, freeze: Keys = (), read: Reader = items.parse
+    ) -> items.Path | None:
         """Where the client's item parts from the held one; None if they are the same item.
 
-        ``freeze`` is that of the upstream's policy, the same for the life of the item.
+        ``freeze`` is that of the upstream's policy, the same for the life of the item. ``read``
+        gives what ``parse`` does.
         """
         if now in (self.held, self.echo) or self._is_alike(now):
             return None
         try:
-            held, sent = items.parse(self.held), items.parse(now)
+            held, sent = read(self.held), read(now)
             if self._model_made is None:
                 self._model_made = items.made_by_model(held)
             where = freezing.difference(held, sent, model_made=self.model_made, freeze=freeze)
@@ -298,6 +306,24 @@ def _is_text(raw: Raw) -> bool:
     return raw != _TEXT and bytes(memoryview(raw)[:1]) == b'"'
 
 
+class LatelyRead:
+    """A reader that knows the values that it has read last: evidence is told of the same two."""
+
+    __slots__ = ("_values",)
+
+    def __init__(self) -> None:
+        self._values: dict[int, tuple[Raw, Any]] = {}
+
+    def __call__(self, raw: Raw) -> Any:
+        known = self._values.get(id(raw))
+        if known is None:
+            value = items.parse(raw)
+            if len(self._values) == _LATELY:
+                self._values.clear()
+            known = self._values[id(raw)] = raw, value
+        return known[1]
+
+
 class Odd(NamedTuple):
     """What an item in a body does not say of the one that the provider holds in its place."""
 
@@ -353,7 +379,12 @@ class Digested(HeldItem):
     def echo_key(self) -> NoReturn:
         raise NotKept("only a digest is kept: no echo_key")
 
-    def difference(self, now: Raw, freeze: Keys = ()) -> items.Path | None:  # noqa: ARG002
+    def difference(
+        self,
+        now: Raw,
+        freeze: Keys = (),  # noqa: ARG002
+        read: Reader = items.parse,  # noqa: ARG002
+    ) -> items.Path | None:
         return None if self.digest_of(now) == self.digest else ()
 
     def freezes(self, now: Raw) -> bool:  # noqa: ARG002

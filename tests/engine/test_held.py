@@ -7,10 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
+from engine import held as module
 from engine import items as rules
 from engine.condensed import Condensed, Entry
 from engine.errors import NotKept
-from engine.held import Digested, HeldItem, Odd
+from engine.held import Digested, HeldItem, LatelyRead, Odd
 from tests.support.transcripts import raw, said
 
 
@@ -131,6 +132,15 @@ def test_the_usual_echoes_are_expected(monkeypatch):
 
 def compact(value):
     return Raw(json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode())
+
+
+def test_of_an_expected_echo_that_is_as_short_as_can_be_no_key_is_counted(monkeypatch):
+    call = {"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"}
+    held = HeldItem(raw(call | {"status": "completed"}), received=True)
+    held.expect()
+    monkeypatch.setattr(module, "_fields_of", pytest.fail)
+    assert held.difference(compact(call)) is None
+    assert held.difference(compact(call | {"status": "done"})) is None
 
 
 def text_part(text, **more):
@@ -303,6 +313,29 @@ def output(text, meta):
     return raw(
         {"type": "function_call_output", "call_id": "c", "output": {"t": text, "_meta": meta}}
     )
+
+
+def test_what_was_read_lately_is_not_read_again_and_not_kept_for_long(monkeypatch):
+    parse, read = rules.parse, []
+    monkeypatch.setattr(rules, "parse", lambda raw: read.append(bytes(raw)) or parse(raw))
+    reader = LatelyRead()
+    texts = [Raw(b"[%d]" % n) for n in range(9)]
+    assert [reader(text) for text in texts[:8]] == [reader(text) for text in texts[:8]]
+    assert [[rules.Number("8")], [rules.Number("0")]] == [reader(texts[8]), reader(texts[0])]
+    assert [*map(bytes, texts), b"[0]"] == read
+    for _ in range(2):
+        with pytest.raises(rules.AmbiguousJSON):
+            reader(TWICE)
+
+
+@given(st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_reader_that_knows_its_values_tells_the_same_differences(data):
+    pairs, reader = list(data.draw(ITEMS)), LatelyRead()
+    texts = [raw(data.draw(spelled(pairs))) for _ in range(4)]
+    for held, now in data.draw(st.lists(st.tuples(*[st.sampled_from(texts)] * 2), max_size=8)):
+        item = HeldItem(held, received=data.draw(st.booleans()))
+        assert item.difference(now, (), reader) == item.difference(now)
 
 
 def test_only_outputs_that_say_something_else_are_frozen():
