@@ -13,7 +13,8 @@ import msgspec
 from msgspec import Raw
 
 _NOTHING = Raw(b"")
-_comma = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+").match
+comma = re.compile(rb"[ \t\n\r]*+,[ \t\n\r]*+").match
+"""A comma and the blanks around it."""
 _value = msgspec.json.Decoder(Raw)
 _SPACE = b" \t\n\r"
 _ENDS_A_TOKEN = frozenset((b"]", b" ", b"\t", b"\n", b"\r"))
@@ -34,11 +35,11 @@ def repeated(body: bytes, end: int, known: Sequence[Raw], *, first: bool) -> tup
     It stops before what it cannot prove to be one item; known texts are UTF-8, and so are these.
     """
     view, found = memoryview(body), list[Raw]()
-    comma = None if first else _comma(body, end)
-    if not first and comma is None:
+    parted = None if first else comma(body, end)
+    if not first and parted is None:
         return found, end
-    at = skip(body, end) if comma is None else comma.end()
-    gap = b"," if comma is None else comma.group()
+    at = skip(body, end) if parted is None else parted.end()
+    gap = b"," if parted is None else parted.group()
     for index, raw in enumerate(known, 1):
         is_same = body.startswith(raw, at)
         if not is_same and (behind := skip(body, at)) > at:
@@ -57,14 +58,14 @@ def repeated(body: bytes, end: int, known: Sequence[Raw], *, first: bool) -> tup
             found.append(item)
             end, at = close, close + len(gap)
             continue
-        comma = _comma(body, close)
+        parted = comma(body, close)
         # A number goes on where its bytes do: 1 is not the first item of [12].
-        if comma is not None or body[close : close + 1] in _ENDS_A_TOKEN:
+        if parted is not None or body[close : close + 1] in _ENDS_A_TOKEN:
             found.append(item)
             end = close
-        if comma is None:
+        if parted is None:
             break
-        gap, at = comma.group(), comma.end()
+        gap, at = parted.group(), parted.end()
     return found, end
 
 
@@ -88,9 +89,9 @@ def _before(body: bytes, start: int, needle: memoryview) -> int:
         at = body.find(needle, at + 1)
         if at < 0:
             return -1
-        comma = skip_back(body, at) - 1
-        end = skip_back(body, comma)
-        if body[comma : comma + 1] == b"," and end > start and _is_value(body[start:end]):
+        parted = skip_back(body, at) - 1
+        end = skip_back(body, parted)
+        if body[parted : parted + 1] == b"," and end > start and _is_value(body[start:end]):
             return end
     return -1
 

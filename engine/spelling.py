@@ -24,6 +24,8 @@ from engine.repeated import skip
 
 _array = msgspec.json.Decoder(list[Raw])
 _BLOCK = 1 << 16
+_AT_ONCE = 64
+"""So many items are put together to be compared with those of a body with other gaps."""
 _PER_CUT, _PER_SLICE, _PER_END = 56, 240, 40
 """Bytes of the objects around one item, as CPython 3.11 and the decoder lay them out."""
 _LONG = 512
@@ -74,6 +76,21 @@ class Spelling:
             return b""
         at = skip(self.body, self.start)
         return self.body[at : at + min(most, self.lengths[0])]
+
+    def end_at(self, body: bytes, at: int, gap: bytes) -> int | None:
+        """Where the same items end that begin at ``at``, with this gap (with one comma) between.
+
+        None where one is not there, or where it is not known where they stand here.
+        """
+        ends, view = self.ends(), memoryview(self.body)
+        for n in range(0, len(ends), _AT_ONCE):
+            pairs = zip(ends[n : n + _AT_ONCE], self.lengths[n : n + _AT_ONCE], strict=True)
+            items = [view[end - length : end] for end, length in pairs]
+            text = gap.join([b"", *items] if n else items)
+            if not body.startswith(text, at):
+                return None
+            at += len(text)
+        return at if ends and body[at : at + 1] in _ENDS_A_TOKEN else None
 
     @property
     def is_cut(self) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 from msgspec import Raw
 
 from engine.errors import UnreadableRequest
-from engine.repeated import repeated, skip, skip_back
+from engine.repeated import comma, repeated, skip, skip_back
 from engine.spelling import Items, Known, Spelling
 
 Fields: TypeAlias = dict[str, Raw]
@@ -145,7 +145,9 @@ def _continued(body: bytes, known: Sequence[Known]) -> tuple[Mapping[str, Raw], 
         cut, end = repeated(body, behind, spelling.items()[most:], first=False)
         return _from_there(body, _Begun(best, spelling.head, spelling.start, end, most, cut))
     found = _from_first(body, best, spelling.head, behind) if behind else None
-    return found or (_from_first(body, *opened[0]) if opened else None)
+    if found or not opened:
+        return found
+    return _from_all(body, *opened[0]) or _from_first(body, *opened[0])
 
 
 def _from_first(
@@ -158,6 +160,18 @@ def _from_first(
         return None
     same = next((n for n, other in enumerate(map(is_not, cut, items)) if other), len(cut))
     return _from_there(body, _Begun(known, head, start, end, same, cut[same:]))
+
+
+def _from_all(
+    body: bytes, known: Known, head: Mapping[str, Raw], start: int
+) -> tuple[Mapping[str, Raw], Items] | None:
+    """The same, if all known items are there, and the gaps between them are alike."""
+    first = skip(body, start)
+    gap = comma(body, first + known.spelling.lengths[0])
+    end = known.spelling.end_at(body, first, b"," if gap is None else gap.group())
+    if end is None:
+        return None
+    return _from_there(body, _Begun(known, head, start, end, known.spelling.count))
 
 
 def _opened(body: bytes, known: Iterable[Known]) -> list[tuple[Known, Fields, int]]:

@@ -236,3 +236,21 @@ def test_a_body_that_goes_on_repeats_what_is_ahead_and_another_what_stands_in_it
     assert 0 == items.repeats(known_of(body([2])).spelling)
     parted = split(body([1, 5]), [first]).items
     assert (parted.proven, parted.repeats(first.spelling)) == (first.spelling, 1)
+
+
+TEXTS = st.sampled_from(["1", "12", '"a,b"', '", "', "[1, 2]", '{"a":1, "b":","}', "[]"])
+
+
+@given(
+    st.lists(TEXTS, max_size=5), st.lists(TEXTS, max_size=2), st.sampled_from([",", ", "]),
+    st.sampled_from([",", ", ", " ,\n"]), st.sampled_from([1, 2, 64]), st.data(),
+)  # fmt: skip
+def test_items_end_where_a_reader_finds_them_with_other_gaps(old, more, gap, other, at_once, data):
+    known = split(f'{{"input":[{gap.join(old)}]}}'.encode()).items.spelling
+    new = [*old, *more]
+    if new and data.draw(st.integers(0, 2)) == 0:
+        new[data.draw(st.integers(0, len(new) - 1))] = data.draw(TEXTS)
+    with patch.object(spelling, "_AT_ONCE", at_once):
+        end = known.end_at(f"[{other.join(new)}]".encode(), 1, other.encode())
+    is_there = new[: len(old)] == old != []
+    assert end == (len(f"[{other.join(old)}") if is_there else None)

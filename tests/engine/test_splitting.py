@@ -245,6 +245,24 @@ def test_the_longest_of_those_that_begin_like_it_is_cut_out(first):
     assert (found.proven, texts(found.rest)) == (known[1].spelling, [b"4"])
 
 
+@pytest.mark.parametrize(
+    ("gap", "items"),
+    [(", ", [b"3"]), (" ,\t", [b"3"]), ("}", None), ("]", None), (" ", None), (":", None)],
+)
+def test_items_with_other_gaps_are_those_between_commas_only(gap, items):
+    known = known_of(b'{"input":[{"a":1},1,2]}')
+    new = f'{{"x":1,"input":[{gap.join([ITEM, "1", "2"])},3]}}'.encode()
+    assert outcome(new, known) == outcome(new)
+    assert items == (texts(split(new, known).items.rest) if outcome(new) is not None else None)
+
+
+def test_items_with_other_gaps_are_not_cut_out(monkeypatch):
+    known = known_of(b'{"input":[{"a":1},1,2]}')
+    monkeypatch.setattr(type(known[0].spelling), "items", pytest.fail)
+    new = split(b'{"x":1, "input": [{"a":1}, 1, 2, 3]}', known).items
+    assert (new.proven, texts(new.rest)) == (known[0].spelling, [b"3"])
+
+
 def test_an_empty_list_is_continued_from_its_bracket():
     old = b'{"model":"m","input":[ ],"tools":[]}'
     assert continues(b'{"model":"m","input":[ 1],"tools":[]}', old) == [b"1"]
