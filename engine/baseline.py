@@ -17,8 +17,9 @@ from msgspec import Raw
 from engine.condensed import Condensed, Entry
 from engine.errors import NotKept
 from engine.freezing import Keys
-from engine.held import AS_SPELLED, Digested, HeldItem, Odd, Reader, same_fields
+from engine.held import AS_SPELLED, Digested, HeldItem, Odd, same_fields
 from engine.items import parse
+from engine.reading import Reader
 from engine.spelling import Items, Spelling
 
 __all__ = [

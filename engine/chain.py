@@ -22,9 +22,9 @@ from msgspec import Raw
 from engine import baseline, digests
 from engine.baseline import Baseline, HeldItem, weight_of_fields
 from engine.freezing import Keys
-from engine.held import Reader
 from engine.items import parse
 from engine.model import ColdCause, EpochReason
+from engine.reading import Reader
 from engine.spelling import Known
 
 __all__ = [

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from engine import divergence
 from engine.chain import Anchor, Chain, ChainState, Epoch
 from engine.echoes import most_echoed
-from engine.held import LatelyRead, Reader
 from engine.model import NOT_ELIGIBLE, ColdCause, EpochReason, Evidence, Policy, Reason
+from engine.reading import LatelyRead, Reader
 from engine.request import Request, changed_fields
 
 

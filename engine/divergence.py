@@ -14,10 +14,11 @@ from engine.baseline import Behind
 from engine.chain import HeldItem
 from engine.field_divergence import FIELDS, KEYS, describe_fields, field_name, tools
 from engine.freezing import Keys
-from engine.held import Digested, Reader
+from engine.held import Digested
 from engine.model import DivergenceClass, Evidence, is_metadata
 from engine.nature import first_difference
 from engine.places import Place, Teller, value_at
+from engine.reading import Reader
 
 # Names that the protocol gives; any other key is the user's and appears as a digest.
 _PROTOCOL_KEYS = frozenset(

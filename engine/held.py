@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from collections.abc import Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import msgspec
 from msgspec import Raw
@@ -12,21 +12,17 @@ from engine import freezing, items
 from engine.condensed import Condensed
 from engine.errors import NotKept
 from engine.freezing import Keys
+from engine.reading import Reader
 from engine.splitting import Fields, length_of, names_a_key_twice, object_of
 
 _TEXT, _REASONING = Raw(b'""'), Raw(b'"reasoning"')
 _PER_FORM, _PER_PART = 280, 35
-_LATELY = 8
-"""So many values are known at most: those of a whole body take ten times its memory."""
 _STATUS = len(',"status":')
 _OUTPUT = b"_output"
 _OPENS, _EMPTY = b"{[", 2
 _TYPE_AND_TEXT = frozenset({"type", "text"})
 _OF_A_TEXT = _TYPE_AND_TEXT | items.REGENERATED
 _any = msgspec.json.Decoder()
-
-Reader: TypeAlias = Callable[[Raw], Any]
-"""Decodes an item as ``items.parse`` does."""
 _parts = msgspec.json.Decoder(list[dict[str, Raw]])
 
 
@@ -304,24 +300,6 @@ def same_fields(held: Sequence[Raw], now: Sequence[Raw]) -> list[bool]:
 def _is_text(raw: Raw) -> bool:
     """Whether it is a text that is not empty."""
     return raw != _TEXT and bytes(memoryview(raw)[:1]) == b'"'
-
-
-class LatelyRead:
-    """A reader that knows the values that it has read last: evidence is told of the same two."""
-
-    __slots__ = ("_values",)
-
-    def __init__(self) -> None:
-        self._values: dict[int, tuple[Raw, Any]] = {}
-
-    def __call__(self, raw: Raw) -> Any:
-        known = self._values.get(id(raw))
-        if known is None:
-            value = items.parse(raw)
-            if len(self._values) == _LATELY:
-                self._values.clear()
-            known = self._values[id(raw)] = raw, value
-        return known[1]
 
 
 class Odd(NamedTuple):

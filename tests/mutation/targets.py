@@ -63,6 +63,7 @@ TARGETS = (
             "Baseline.as_spelled", "_alike", "_oddities", "digested", "proven", "matched",
         ),
     ),
+    Target("engine/reading.py", _tests("test_reading.py")),
     Target("engine/condensed.py", _tests("test_condensed_records.py", "test_held.py")),
     Target("engine/chain.py", _tests("test_chain.py", "test_chain_rules.py")),
 )  # fmt: skip
