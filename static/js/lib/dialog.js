@@ -10,6 +10,8 @@ let opener = "";
 /** @type {(() => void) | null} */
 let onClosed = null;
 let touched = false; // something was typed that closing would lose
+/** @type {(() => void) | null} */
+let answer = null; // tells what the open question was answered
 
 const panel = () => byId("panel", HTMLDialogElement);
 
@@ -76,6 +78,7 @@ export function wirePanel() {
  */
 export function confirmed(question, consequence, yes) {
   const dialog = byId("confirm", HTMLDialogElement);
+  answer?.(); // a browser tells only later that a dialog was closed
   const before = focusedKey();
   byId("confirm-title").textContent = question;
   byId("confirm-text").textContent = consequence;
@@ -83,11 +86,15 @@ export function confirmed(question, consequence, yes) {
   dialog.returnValue = "";
   dialog.showModal();
   byId("confirm-no").focus();
+  dialog.onclose = () => {
+    if (!dialog.open) answer?.();
+  };
   return new Promise((done) => {
-    dialog.addEventListener("close", () => {
+    answer = () => {
+      answer = null;
       if (before) focusKey(before);
       done(dialog.returnValue === "yes");
-    }, { once: true });
+    };
   });
 }
 
