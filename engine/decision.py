@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+import msgspec
+
 from engine import divergence
 from engine.chain import Anchor, Chain, ChainState, Epoch
 from engine.echoes import most_echoed
@@ -17,8 +19,7 @@ from engine.reading import LatelyRead, Reader
 from engine.request import Request, changed_fields
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """What may be done with a request, and what is to be said if nothing better can be.
 
     ``candidates`` are ranked; the driver takes the first whose connection is still there.

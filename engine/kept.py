@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from engine import decision
 from engine.chain import Anchor, Chain, Epoch
@@ -86,11 +87,11 @@ def decide(
     if plan.reason is not Reason.CONNECTION_LOST or plan.compared is None:
         return plan
     if plan.compared.cold is ColdCause.REJECTED:
-        return dataclasses.replace(plan, reason=Reason.PREVIOUS_RESPONSE_NOT_FOUND, fallback=None)
+        return replace(plan, reason=Reason.PREVIOUS_RESPONSE_NOT_FOUND, fallback=None)
     if plan.compared.kept is None:
-        return dataclasses.replace(plan, reason=Reason.STORE_UNSUPPORTED, fallback="not_kept")
+        return replace(plan, reason=Reason.STORE_UNSUPPORTED, fallback="not_kept")
     if plan.compared.cold is None:
-        return dataclasses.replace(plan, fallback="handshake_changed")
+        return replace(plan, fallback="handshake_changed")
     return plan
 
 

@@ -1,13 +1,15 @@
 """Which anchor a request may continue, and why not (DESIGN 4.2, 4.4)."""
 
 import json
+from collections import Counter
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from engine import digests
+from engine import digests, items
 from engine.chain import Anchor, Chain, ChainState, Epoch, HeldItem, known, stage
 from engine.decision import Asker, decide, eligible
 from engine.model import ColdCause, Policy, Reason
@@ -101,6 +103,27 @@ def test_the_first_is_found_by_reading_and_others_are_ranked_only_without():
         [first], user("a"), said("b"), user("c"), user("d"), style=(",  ", ":  ")
     )
     assert plan([first], respelled).candidates == (first.chain,)
+
+
+@pytest.mark.parametrize(("fields", "before"), [({}, 0), ({"store": True}, 1)])
+def test_the_items_that_differ_are_compared_and_described_in_one_reading(
+    fields, before, monkeypatch
+):
+    read, decode = Counter(), items._DECODER.decode
+    spy = SimpleNamespace(decode=lambda text: read.update([text]) or decode(text))
+    monkeypatch.setattr(items, "_DECODER", spy)
+    one = anchor(user("a"), said("b"), user("c"), said("x"))
+    asked = request(user("a"), said("b"), user("d"), said("x"), user("e"), **fields)
+    made = plan([one], asked)
+    assert made.evidence.path == "/content"
+    # They are read before to know what is echoed, the held one unless it was compared already.
+    assert [before + 1, 1 + 1] == [read[json.dumps(user(text))] for text in "cd"]
+
+
+def test_a_plan_stays_as_it_was_made():
+    made = plan([], request(user("a")))
+    with pytest.raises(AttributeError):
+        made.reason = Reason.OK
 
 
 def test_without_any_anchor_there_is_no_baseline():
