@@ -141,12 +141,9 @@ class HeldItem:
             return False
         if self._expected:
             return self._is_expected(now)
-        fields = _fields_of(now)
-        if fields is None:
-            return False
         if self._fields is None:
             self._fields = _certain_fields(self.held) or {}
-        return fields == self._fields != {}
+        return _fields_of(now) == self._fields != {}
 
     def _is_expected(self, now: Raw) -> bool:
         try:
