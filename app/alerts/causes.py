@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, Engine, and_, func, select
 from app.alerts.links import offending
 from app.alerts.rules import Rule
 from app.alerts.signals import Signal
-from app.analysis.explain import explain
+from app.analysis.explain import explain, explain_all
 from app.analysis.verdict_words import WORDS
 from app.ledger.conditions import cache_class, where
 from app.ledger.models import turns
@@ -147,12 +147,13 @@ def _verdict(verdict: str | None) -> str:
 
 
 def _said(rows: Sequence[TurnRow]) -> str:
-    """The one sentence of all the rows; where they differ in their details, that of the newest as
-    an example."""
-    sentence = explain(rows[0]).sentence
-    if all(explain(row).sentence == sentence for row in rows[1:]):
-        return sentence
-    return f"For example: {sentence}"
+    """The one sentence of all the rows, in general where they differ in places and numbers; where
+    also in what is left then, that of the newest as an example."""
+    for say in (explain, explain_all):
+        first, *others = (say(row).sentence for row in rows)
+        if all(sentence == first for sentence in others):
+            return first
+    return f"For example: {explain(rows[0]).sentence}"
 
 
 def _newest(connection: Connection, rows: ColumnElement[bool], limit: int) -> list[TurnRow]:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from app.analysis.explain import explain
+from app.analysis.explain import explain_all
 from app.analysis.verdict_words import WORDS
 from app.ledger.breaks import Decision
 from app.ledger.rows import TurnRow
@@ -60,7 +60,7 @@ class Told:
     by: str
     """``fingerprint``, ``reason`` or ``verdict``: what the breaks have in common."""
     sentence: str
-    """Of the example, where it is not of all."""
+    """Where breaks without a fingerprint differ in details, with those of the example."""
     cause: str | None
     remedy: str | None
 
@@ -71,7 +71,7 @@ def told(group: str, example: TurnRow) -> Told:
     if by == "verdict" and word in WORDS:
         said = WORDS[word]
         return Told(by, said.sentence, None, said.remedy)
-    why = explain(example)
+    why = explain_all(example)
     return Told(by if by == "reason" else "fingerprint", why.sentence, why.cause, why.remedy)
 
 

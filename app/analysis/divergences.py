@@ -1,4 +1,5 @@
-"""Sentences on where a request parts from what the provider holds (DESIGN 4.4, evidence)."""
+"""Sentences on where a request parts from what the provider holds (DESIGN 4.4, evidence): of one
+turn, and of all breaks that share its fingerprint."""
 
 from __future__ import annotations
 
@@ -23,17 +24,50 @@ EDITS: dict[str, str] = {
 }
 """What is said of an edited item, by the nature of the change."""
 
-
-def prefix_mismatch(row: TurnRow) -> str:
-    """Where the history stopped being what the provider holds."""
-    return f"Sent in full: {where_parted(row)}."
+_VOLATILE = "{item} has another date, number or identifier{place}"
+_EDITED = "{item} was edited{place}"
+ALIKE = EDITS | {
+    Nature.TIME: _VOLATILE,
+    Nature.NUMBER: _VOLATILE,
+    Nature.IDENTIFIER: _VOLATILE,
+    Nature.SHORTENED: _EDITED,
+    Nature.LENGTHENED: _EDITED,
+    Nature.TYPE: _EDITED,
+}
+"""The same without what one fingerprint does not tell apart."""
 
 
 def where_parted(row: TurnRow) -> str:
-    """The same as a clause."""
+    """Where the history stopped being what the provider holds, as a clause."""
     found = parted(row)
     more = "; more differs after it" if found.further else ""
     return f"{_said(found)}{more}"
+
+
+def where_all_parted(row: TurnRow) -> str:
+    """The same of all turns that have the fingerprint of this one: without places in the history,
+    counts and lengths, which are another one's in each of them."""
+    found = parted(row)
+    match found.klass:
+        case DivergenceClass.TRUNCATED_TAIL:
+            return "the history is shorter than what the provider holds"
+        case DivergenceClass.TRUNCATED_HEAD:
+            return "the beginning of the history was dropped"
+        case DivergenceClass.EDITED:
+            said = ALIKE.get(found.nature or "", _EDITED)
+            place = f" at {_shape(found.path)}" if found.path else ""
+            return said.format(item=_earlier(found.kind), place=place)
+        case DivergenceClass.INSERTED:
+            return f"a new item{_bracketed(found.kind_now)} was inserted into the history"
+        case DivergenceClass.REMOVED:
+            return f"{_earlier(found.kind)} was removed from the history"
+        case DivergenceClass.REORDERED:
+            return "the history is in another order"
+        case DivergenceClass.REPLACED:
+            by = _bracketed(found.kind_now)
+            return f"{_earlier(found.kind)} was replaced by another{by}"
+        case _:
+            return "the history is no longer what the provider holds"
 
 
 def _said(found: Parted) -> str:
@@ -46,7 +80,7 @@ def _said(found: Parted) -> str:
     item = _item(found.index, found.kind)
     match found.klass:
         case DivergenceClass.EDITED:
-            said = EDITS.get(found.nature or "", "{item} was edited{place}")
+            said = EDITS.get(found.nature or "", _EDITED)
             return said.format(item=item, place=_place(found))
         case DivergenceClass.INSERTED:
             return _inserted(found)
@@ -63,7 +97,19 @@ def _said(found: Parted) -> str:
 
 
 def _item(index: int, kind: str | None) -> str:
-    return f"item {index + 1:,}" + (f" ({kind})" if kind else "")
+    return f"item {index + 1:,}{_bracketed(kind)}"
+
+
+def _earlier(kind: str | None) -> str:
+    return f"an earlier item{_bracketed(kind)}"
+
+
+def _shape(path: str) -> str:
+    return "/".join("*" if step.isdigit() else step for step in path.split("/"))
+
+
+def _bracketed(kind: str | None) -> str:
+    return f" ({kind})" if kind else ""
 
 
 def _count(items: int | None) -> str:
@@ -82,7 +128,7 @@ def _shorter(found: Parted) -> str:
 
 def _inserted(found: Parted) -> str:
     before = _item(found.index or 0, found.kind_before)
-    kind = f" ({found.kind_now})" if found.kind_now else ""
+    kind = _bracketed(found.kind_now)
     if found.new is None or found.new == 1:
         return f"a new item{kind} was inserted before {before} of the history"
     return f"{found.new:,} new items{kind} were inserted before {before} of the history"

@@ -8,6 +8,7 @@ A turn that was not continued although nothing is wrong is said to be so.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -84,8 +85,13 @@ STOPPED: dict[str, str] = {
 }
 
 
-def explain(row: TurnRow) -> Why:
-    """The sentence and what kind of turn it tells of."""
+def explain_all(row: TurnRow) -> Why:
+    """What can be said of all breaks that have this one's fingerprint."""
+    return explain(row, where=divergences.where_all_parted)
+
+
+def explain(row: TurnRow, *, where: Callable[[TurnRow], str] = divergences.where_parted) -> Why:
+    """The sentence and what kind of turn it tells of; ``where`` says how its history parted."""
     if row.status == Status.CLIENT_CLOSED:
         return Why("The client left before the answer was complete.", WhyKind.EXPECTED)
     if row.status not in (Status.COMPLETED, Status.INCOMPLETE):
@@ -102,7 +108,7 @@ def explain(row: TurnRow) -> Why:
             "A compaction: the history was condensed, and the next turn starts afresh, as planned.",
             WhyKind.EXPECTED,
         )
-    return _told(row, _reason(row, row.reason), _advice(row, row.reason))
+    return _told(row, _reason(row, row.reason, where), _advice(row, row.reason))
 
 
 def _told(row: TurnRow, sentence: str, advice: Advice | None) -> Why:
@@ -147,12 +153,12 @@ def _warmup(row: TurnRow) -> str:
     return "A warm-up: it loads the prefix for the next turn and generates nothing."
 
 
-def _reason(row: TurnRow, reason: str) -> str:
+def _reason(row: TurnRow, reason: str, where: Callable[[TurnRow], str]) -> str:
     match reason:
         case Reason.OK:
             return _continued(row)
         case Reason.CONTINUATION_OFF:
-            return _off(row)
+            return _off(row, where)
         case Reason.CLIENT_ANCHORED:
             return _anchored(row)
         case Reason.PAYLOAD_TOO_LARGE:
@@ -173,7 +179,7 @@ def _reason(row: TurnRow, reason: str) -> str:
         case Reason.NON_INPUT_FIELDS_CHANGED:
             return field_changes.fields_changed(row)
         case Reason.PREFIX_MISMATCH:
-            return divergences.prefix_mismatch(row)
+            return f"Sent in full: {where(row)}."
         case Reason.EMPTY_DELTA:
             return (
                 "Sent in full: the request adds nothing to what the provider holds, "
@@ -205,8 +211,8 @@ def _reason(row: TurnRow, reason: str) -> str:
         case Reason.INTERNAL_ERROR:
             return "Sent in full and unchanged: Warmline failed to decide, and let it through."
         case _:
-            where = f" by {row.source}" if row.source.startswith("import") else ""
-            return f"Recorded{where} as “{reason}”{_word_fallback(row)}."
+            by = f" by {row.source}" if row.source.startswith("import") else ""
+            return f"Recorded{by} as “{reason}”{_word_fallback(row)}."
 
 
 def _continued(row: TurnRow) -> str:
@@ -232,20 +238,21 @@ def _incremental(row: TurnRow) -> bool:
     return row.mode in (Mode.WS_INCREMENTAL, Mode.HTTP_INCREMENTAL)
 
 
-def _off(row: TurnRow) -> str:
+def _off(row: TurnRow, where: Callable[[TurnRow], str]) -> str:
     said = "Sent as it came: continuation is off for it"
     if row.shadow_reason is None:
         return f"{said}."
     if row.shadow_reason == Reason.OK:
         return f"{said}; it could have been continued."
-    return f"{said}; it could not have been continued either{_shadow(row, row.shadow_reason)}."
+    why = _shadow(row, row.shadow_reason, where)
+    return f"{said}; it could not have been continued either{why}."
 
 
-def _shadow(row: TurnRow, reason: str) -> str:
+def _shadow(row: TurnRow, reason: str, where: Callable[[TurnRow], str]) -> str:
     if reason == Reason.NON_INPUT_FIELDS_CHANGED:
         return f": {field_changes.what_changed(row)}"
     if reason == Reason.PREFIX_MISMATCH:
-        return f": {divergences.where_parted(row)}"
+        return f": {where(row)}"
     return f" ({reason})"
 
 

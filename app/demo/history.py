@@ -9,8 +9,8 @@ one morning the upstream refuses WebSockets, so that everything goes over HTTP (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from random import Random
 from typing import Any
@@ -51,8 +51,15 @@ _SESSIONS = (4, 4, 3, 3, 3, 4, 5, 7, 9, 10, 10, 9, 8, 10, 11, 10, 9, 8, 7, 6, 5,
 """Sessions begun per hour of the day, UTC."""
 
 
-def generate(now: float, *, days: int = 3, seed: str = "sample") -> Iterator[TurnRow]:
-    """The rows of ``days`` days before ``now`` (epoch seconds), oldest first."""
+def generate(
+    now: float,
+    *,
+    days: int = 3,
+    seed: str = "sample",
+    fingerprint: Callable[[Evidence], str] = lambda _: "f" * 16,
+) -> Iterator[TurnRow]:
+    """The rows of ``days`` days before ``now`` (epoch seconds), oldest first. ``fingerprint``: that
+    of the gateway beside whose turns they are to stand."""
     random = Random(seed)  # noqa: S311  (made-up rows, no secrets)
     first = (now - days * DAY) // HOUR * HOUR + HOUR
     last = now - QUIET
@@ -67,7 +74,7 @@ def generate(now: float, *, days: int = 3, seed: str = "sample") -> Iterator[Tur
         for habit in habits:
             number += 1
             begun = hour + random.uniform(0, HOUR)
-            session = _Session(f"{seed}-{habit}-{number}", habit, random, planted)
+            session = _Session(f"{seed}-{habit}-{number}", habit, random, planted, fingerprint)
             facts += [turn for turn in session.turns(begun) if turn.ended_at < last]
         hour += HOUR
     for turn in sorted(facts, key=lambda turn: (turn.started_at, turn.turn_id)):
@@ -96,6 +103,7 @@ class _Session:
     habit: str
     random: Random
     planted: _Planted
+    fingerprint: Callable[[Evidence], str]
     items: int = 0
     tokens: int = 0
     seen: int = 0
@@ -260,7 +268,7 @@ class _Session:
     def _evidence(self) -> Evidence:
         """An old tool result lost its ``_meta`` block."""
         lost = self.random.randrange(900, 2_400)
-        return Evidence(
+        evidence = Evidence(
             index=max(1, (self.baseline_items or 3) - 3),
             kind_before="function_call_output",
             kind_now="function_call_output",
@@ -274,8 +282,8 @@ class _Session:
             freezable=("_meta",),
             value_length_before=2 + lost % 4,
             digest_before=_digest(self.name, "old", str(lost)),
-            fingerprint=_digest("fingerprint", "_meta")[:16],
         )
+        return replace(evidence, fingerprint=self.fingerprint(evidence))
 
 
 def _first_event(random: Random, mode: Mode, usage: Usage) -> float:

@@ -20,7 +20,7 @@ from typing import Any, Protocol
 import click
 import uvicorn
 
-from app import server
+from app import keys, server
 from app.clock import Clock, SystemClock
 from app.demo import watch
 from app.demo.agents import HTTP_ONLY, Agents
@@ -32,6 +32,7 @@ from app.demo.provider.latency import Latency
 from app.demo.provider.server import serve
 from app.demo.receiver import Receiver, receiving
 from app.errors import AppError
+from app.gateway.wiring import fingerprints
 from app.ledger import database
 from app.ledger.writer import write_rows
 from app.settings import DEFAULT_UPSTREAM, Settings, load
@@ -189,7 +190,8 @@ def _settings(
 def _write_history(settings: Settings, clock: Clock, days: int) -> int:
     engine = database.prepare(settings.database)
     try:
-        return write_rows(engine, generate(clock.now(), days=days))
+        of_the_agents = fingerprints(keys.load_or_create(settings.key_file))
+        return write_rows(engine, generate(clock.now(), days=days, fingerprint=of_the_agents))
     finally:
         engine.dispose()
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from app.clock import Clock
 from app.gateway import redaction
@@ -14,8 +15,9 @@ from app.gateway.handover import SharedSockets
 from app.gateway.upstreams import Upstreams
 from app.keys import Keys
 from app.settings import DEFAULT_UPSTREAM, Settings
+from engine import fingerprint
 from engine.driver import Driver, Upstream
-from engine.model import TurnFacts
+from engine.model import Evidence, TurnFacts
 from engine.sessions import Bounds
 from engine.transports.http import Http
 from engine.transports.websocket import WebSockets
@@ -72,7 +74,7 @@ def build_gateway(
     its end, ``on_pass`` upstream and status of every request that is passed through. Call it on the
     event loop that serves."""
     redaction.install()
-    key, new_id = keys.derive("engine"), ids()
+    key, new_id = _engine_key(keys), ids()
     http, websocket = Http(), SharedSockets(WebSockets())
     driver = Driver(
         websocket=websocket,
@@ -104,6 +106,15 @@ def build_gateway(
         on_begin=on_begin,
     )
     return Wired(gateway, driver, http)
+
+
+def fingerprints(keys: Keys) -> Callable[[Evidence], str]:
+    """How the gateway that has these keys tells breaks of one cause."""
+    return partial(fingerprint.of, _engine_key(keys))
+
+
+def _engine_key(keys: Keys) -> bytes:
+    return keys.derive("engine")
 
 
 def upstreams(settings: Settings) -> Upstreams:

@@ -56,11 +56,23 @@ def test_the_cause_is_told_in_the_words_of_the_turns_page(engine: Engine):
     assert (3, ("fp-1", "fp-2")) == (found.rows, found.top_fingerprints)
 
 
-def test_details_in_which_the_turns_of_a_cause_differ_are_an_example(engine: Engine):
+def test_turns_of_a_cause_that_parted_at_other_items_are_told_of_together(engine: Engine):
     found = told(engine, [edited(3), edited(9)])
     assert [
         TopCause(
-            "For example: Sent in full: item 10 (message) was edited at content.0.text.",
+            "Sent in full: an earlier item (message) was edited at content.0.text.",
+            "prefix_mismatch",
+            "fp-1",
+            2,
+        )
+    ] == list(found.top_causes)
+
+
+def test_details_in_which_the_turns_of_a_cause_differ_are_an_example(engine: Engine):
+    found = told(engine, [edited(3), edited(9, diverged_path="role")])
+    assert [
+        TopCause(
+            "For example: Sent in full: item 10 (message) was edited at role.",
             "prefix_mismatch",
             "fp-1",
             2,

@@ -1,9 +1,14 @@
 import json
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from app.analysis.divergences import prefix_mismatch
-from engine.model import DivergenceClass, Nature
+from app.analysis.divergences import where_all_parted
+from app.analysis.explain import explain, explain_all
+from app.ledger.rows import TurnRow
+from engine import fingerprint
+from engine.model import DivergenceClass, Evidence, Nature
 from tests.support.rows import make_row
 
 
@@ -13,6 +18,10 @@ def parted(klass, **changes):
     evidence = changes.pop("evidence", None)
     text = None if evidence is None else json.dumps(evidence)
     return make_row(**(values | changes | {"evidence": text}))
+
+
+def prefix_mismatch(row: TurnRow) -> str:
+    return explain(row).sentence
 
 
 def test_an_edit_tells_item_place_and_lengths():
@@ -111,3 +120,65 @@ def test_a_line_is_told_before_the_character():
 )  # fmt: skip
 def test_how_many_items_are_concerned_is_told(klass, evidence, words):
     assert prefix_mismatch(parted(klass, evidence=evidence)).endswith(words)
+
+
+@pytest.mark.parametrize(
+    ("klass", "words"),
+    [
+        ("edited", "an earlier item (function_call_output) was edited at /content/*/text"),
+        ("inserted", "a new item (reasoning) was inserted into the history"),
+        ("removed", "an earlier item (function_call_output) was removed from the history"),
+        ("reordered", "the history is in another order"),
+        ("replaced", "an earlier item (function_call_output) was replaced by another (reasoning)"),
+        ("truncated_head", "the beginning of the history was dropped"),
+        ("truncated_tail", "the history is shorter than what the provider holds"),
+        (None, "the history is no longer what the provider holds"),
+    ],
+)
+def test_of_all_breaks_of_one_fingerprint_no_place_count_or_length_is_told(klass, words):
+    evidence = {"kind_now": "reasoning", "items_gone": 3, "length_before": 9, "length_now": 4}
+    evidence |= {"line": 5, "offset": 8, "value_length_before": 9, "value_length_now": 90}
+    row = parted(klass, diverged_path="/content/12/text", evidence=evidence)
+    assert explain_all(row).sentence == f"Sent in full: {words}."
+    assert explain_all(row).cause == explain(row).cause
+
+
+def test_of_an_observed_turn_it_is_told_how_all_like_it_parted():
+    observed = {"mode": "http_full", "reason": "continuation_off"}
+    row = parted("removed", **observed | {"shadow_reason": "prefix_mismatch"})
+    assert explain_all(row).sentence.endswith(
+        "either: an earlier item (function_call_output) was removed from the history."
+    )
+
+
+EVIDENCE = st.builds(
+    Evidence,
+    index=st.sampled_from([1, 2]),
+    kind_before=st.just("reasoning"),
+    kind_now=st.sampled_from(["reasoning", "message:user"]),
+    length_before=st.sampled_from([3, 4]),
+    length_now=st.sampled_from([3, 4]),
+    path=st.sampled_from(["/content/0/text", "/content/1/text"]),
+    line=st.sampled_from([None, 2]),
+    klass=st.sampled_from([DivergenceClass.EDITED] * 9 + [None, *DivergenceClass]),
+    nature=st.sampled_from([None, *Nature]),
+    items_gone=st.sampled_from([None, 1, 2]),
+    items_new=st.sampled_from([None, 1, 2]),
+)
+
+
+@given(st.lists(EVIDENCE, min_size=20, max_size=40))
+def test_breaks_of_one_fingerprint_have_one_sentence(several):
+    told: dict[str, set[str]] = {}
+    for evidence in several:
+        row = parted(
+            evidence.klass, diverged_at=evidence.index, diverged_kind=evidence.kind_before,
+            diverged_path=evidence.path,
+            evidence={
+                "kind_now": evidence.kind_now, "nature": evidence.nature, "line": evidence.line,
+                "length_before": evidence.length_before, "length_now": evidence.length_now,
+                "items_gone": evidence.items_gone, "items_new": evidence.items_new,
+            },
+        )  # fmt: skip
+        told.setdefault(fingerprint.of(b"k" * 32, evidence), set()).add(where_all_parted(row))
+    assert {len(sentences) for sentences in told.values()} == {1}

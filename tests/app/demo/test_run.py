@@ -113,6 +113,9 @@ async def test_the_planted_fault_is_told_and_later_its_end():
         resolved, firing = (await service.get("/api/alerts/received"))["received"][-2:]
         link = firing["body"]["data"]["links"]["rows"]
         rows = (await service.get(link.removeprefix(demo.url).replace("/", "/api/", 1)))["rows"]
+        groups = (await service.get("/api/breaks", **{"from": "now-2d"}))["groups"]
+    (parted,) = (group for group in groups if group["reason"] == "prefix_mismatch")
+    assert parted["turns"] > len(rows), "the history has breaks of the same cause"
     assert [(each["type"], each["verified"]) for each in (firing, resolved)] == [
         ("cache.alert.firing", True),
         ("cache.alert.resolved", True),

@@ -21,16 +21,25 @@ export async function showCauses(view, signal) {
   query.set("limit", MOST);
   const told = await get("/api/breaks", query, signal);
   fill(byId("causes-words"), words(told));
-  fill(byId("causes"), ...told.groups.map((/** @type {any} */ group) => h("li", { "data-group": group.id },
-    h("a", { class: "cause", href: breakPage(group.id, view) }, ...worded(regrouped(group.sentence))),
-    h("span", { class: "cause-facts muted" },
-      h("a", { href: breakRows(group, view) }, counted(group.turns, "turn")),
-      h("span", {}, orUnknown(group.missed_tokens, compact(group.missed_tokens), "missed tokens are not known"), " tokens missed"),
-      h("span", {}, ...costOf(group), " at list price")))));
+  fill(byId("causes"), ...told.groups.map((/** @type {any} */ group) => cause(group, view)));
   const all = byId("causes-all");
   all.hidden = told.count <= told.groups.length;
   if (!all.hidden) fill(all, h("a", { href: href("/breaks", { ...view, turn: null }) }, `All ${told.count} causes`));
   return told;
+}
+
+/**
+ * @param {any} group
+ * @param {View} view
+ */
+function cause(group, view) {
+  const [cost, unpriced] = costOf(group);
+  return h("li", { "data-group": group.id },
+    h("a", { class: "cause", href: breakPage(group.id, view) }, ...worded(regrouped(group.sentence))),
+    h("span", { class: "cause-facts muted" },
+      h("a", { href: breakRows(group, view) }, counted(group.turns, "turn")),
+      h("span", {}, orUnknown(group.missed_tokens, compact(group.missed_tokens), "missed tokens are not known"), " tokens missed"),
+      h("span", {}, cost, " at list price"), unpriced));
 }
 
 /** @param {unknown} fault */
