@@ -48,7 +48,7 @@ class Before:
 
 def before(engine: Engine, view: Filter, now: int) -> Before:
     """``now`` in epoch milliseconds."""
-    earlier = view.window(view.start - (view.end - view.start), view.start)
+    earlier = view.before()
     edges = [earlier.start, earlier.end]
     with reading(engine) as connection:
         gap = Gap.OPEN if view.end > now else _gap(connection, earlier)

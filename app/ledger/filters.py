@@ -69,6 +69,8 @@ _RELATIVE = re.compile(r"now(?:-(\d{1,9})([smhdw]))?")
 _OFFSET_WITHOUT_PLUS = re.compile(r"[ ](?=\d{2}:?\d{2}$)")
 _EARLIEST = to_ms(datetime(1970, 1, 1, tzinfo=UTC).timestamp())
 _LATEST = to_ms(datetime(9000, 1, 1, tzinfo=UTC).timestamp())
+_FIRST = to_ms(datetime(2, 1, 2, tzinfo=UTC).timestamp())
+"""What has a date in every zone does not begin before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,6 +101,10 @@ class Filter:
     def window(self, start: int, end: int) -> Filter:
         """The same filter over another, fixed window."""
         return replace(self, start=start, end=end, start_text=iso(start), end_text=iso(end))
+
+    def before(self) -> Filter:
+        """The same filter over the time just before, which is as long as dates reach so far."""
+        return self.window(max(self.start - (self.end - self.start), _FIRST), self.start)
 
     def narrow(self, dimension: str, *values: str) -> Filter:
         """The same filter with exactly these values of a dimension; none lifts it."""

@@ -275,7 +275,7 @@ def _shown(one: Sums, known: _Known, more: _More, buckets: Buckets) -> Json:
 def _onset(engine: Engine, view: Filter, buckets: Buckets, group: str, now: int) -> Json | None:
     """Since when a group is frequent, and what was new then; held against as long a time before the
     view as the view is long."""
-    whole = view.window(view.start - (view.end - view.start), view.end)
+    whole = view.window(view.before().start, view.end)
     earlier = cut(whole.start, view.start, zone=view.zone, now=now)
     edges = (*earlier.edges[:-1], *buckets.edges)
     turns = [one.generation for one in series.continuity(engine, whole, edges)]

@@ -118,7 +118,7 @@ def count(connection: Connection, view: Filter) -> int:
         _of(view, select(s.session_key).where(within))
         for within in in_stretches(connection, tables.sessions, made)
     ]
-    if made.rows:
+    if made.rows or not selects:
         selects.append(select(c.session_key).where(where(view, made.rows)))
     distinct = selects[0].distinct() if len(selects) == 1 else union(*selects)
     return connection.execute(select(func.count()).select_from(distinct.subquery())).scalar_one()
@@ -175,7 +175,7 @@ def _parts(
         columns = [s.session, s.first_at, s.last_at] if ends else []
         stretches = select(s.session_key, *columns, *(s[name] for name in names))
         selects.append(_of(view, stretches.where(within)))
-    if made.rows:
+    if made.rows or not selects:
         time = time_column(view.by)
         of_row = [c.session, time.label("first_at"), time.label("last_at")] if ends else []
         selects.append(

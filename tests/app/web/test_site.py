@@ -1,6 +1,11 @@
+import re
+
 import pytest
 
+from app.charts.registry import CHARTS
+from app.ledger.rows import iso
 from app.web.headers import CONTENT_SECURITY_POLICY
+from tests.support.rows import START_MS, make_row
 
 
 @pytest.mark.parametrize(
@@ -40,3 +45,44 @@ def test_no_one_else_may_read_across_origins(site):
     answer = site.client.get("/api/summary", headers={"origin": "http://evil.example"})
     assert "access-control-allow-origin" not in answer.headers
     assert site.client.options("/api/summary").status_code == 405
+
+
+WINDOWS = {
+    "all that can be asked for": ("1970-01-01", "9000-01-01", 200),
+    "longer than dates reach back": ("2100-01-01", "9000-01-01", 200),
+    "the first moment": ("1970-01-01", "1970-01-01T00:00:00.001", 200),
+    "the last moment": ("8999-12-31T23:59:59.999", "9000-01-01", 200),
+    "no time": (iso(START_MS), iso(START_MS), 400),
+    "turned round": ("now", "now-1h", 400),
+    "before 1970": ("1969-12-31", "now", 400),
+    "after 9000": ("now-1h", "9000-01-02", 400),
+    "no times": ("yesterday", "1e99", 400),
+}
+
+
+@pytest.mark.parametrize("window", WINDOWS.values(), ids=WINDOWS)
+def test_every_figure_can_be_asked_for_of_any_window(site, window):
+    start, end, status = window
+    site.write(
+        make_row(session_key="a", started_at=START_MS - n, mode="ws_full", eligible=True)
+        for n in range(20)
+    )
+    site.write([make_row(session_key="a", started_at=START_MS - 20, mode="ws_incremental")])
+    names = {
+        "slug": list(CHARTS),
+        "session_key": ["a"],
+        "group": [site.get("/api/breaks")["groups"][0]["id"]],
+    }
+    asked = 0
+    for path, of in site.app.openapi()["paths"].items():
+        own = of.get("get", {}).get("parameters", ())
+        if not {"from", "to", "by"} <= {one["name"] for one in own}:
+            continue
+        [name] = re.findall(r"{(\w+)}", path) or [""]
+        for value in names.get(name, [""]):
+            address = path.replace(f"{{{name}}}", value)
+            for by in ("started", "recorded"):
+                answer = site.client.get(address, params={"from": start, "to": end, "by": by})
+                assert (address, status) == (address, answer.status_code), answer.text
+                asked += 1
+    assert asked > 30
