@@ -11,12 +11,15 @@ from __future__ import annotations
 
 import asyncio
 import io
+import json
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import httptools
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from websockets.http11 import MAX_LINE_LENGTH, MAX_NUM_HEADERS
 
+from app.errors import AppError
 from app.memory import unwritten
 
 NOTICE = "warmline.departure"
@@ -46,6 +49,46 @@ class HttpConnection(HttpToolsProtocol):
         super().connection_made(transport)
         self._answers = HeadWithBody(transport)
         self._memory: dict[Any, Any] = {}
+
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (uvicorn's signature)
+        self._refuse(
+            AppError(
+                "bad_request",
+                "This is no HTTP request that can be served.",
+                "One that offers an upgrade has no body.",
+            )
+        )
+
+    def handle_websocket_upgrade(self) -> None:
+        if _is_beyond_websockets(self.url, self.headers):
+            # At this status clients go on over HTTP, which takes longer heads.
+            self._refuse(
+                AppError(
+                    "head_too_large",
+                    "The head of this upgrade is too large for a WebSocket.",
+                    "Send the request as a POST to the same path.",
+                    status=426,
+                )
+            )
+        else:
+            super().handle_websocket_upgrade()
+
+    def _should_upgrade(self) -> bool:
+        is_get = self.parser.get_method() == b"GET"  # else it is a request like any other
+        return is_get and not self._has_body() and super()._should_upgrade()
+
+    def _refuse(self, error: AppError) -> None:
+        """Answer beside the application, as the last thing on this connection."""
+        body = json.dumps(error.as_dict()).encode()
+        head = (
+            *self.server_state.default_headers,
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+        )
+        lines = b"".join(b"%b: %b\r\n" % of for of in head)
+        self.transport.write(STATUS_LINE[error.status] + lines + b"\r\n" + body)
+        self.transport.close()
 
     def on_headers_complete(self) -> None:
         if self.parser.should_upgrade() and not self._should_upgrade() and self._has_body():
@@ -137,6 +180,13 @@ class HttpConnection(HttpToolsProtocol):
             self.flow.resume_reading()  # else nothing would be heard of the client
             if self._is_lost:
                 listener()
+
+
+def _is_beyond_websockets(url: bytes, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Whether the library for WebSockets would give up a head, without an answer."""
+    lines = [len(name) + len(value) + len(b": \r\n") for name, value in headers]
+    lines.append(len(b"GET  HTTP/1.1\r\n") + len(url))
+    return len(headers) > MAX_NUM_HEADERS or max(lines) > MAX_LINE_LENGTH
 
 
 class _Filled(asyncio.BufferedProtocol):

@@ -1,5 +1,6 @@
 import asyncio
 import contextlib
+import json
 import tracemalloc
 from collections.abc import AsyncIterator
 
@@ -388,6 +389,58 @@ async def test_a_body_behind_an_upgrade_that_is_not_made_is_not_taken_for_reques
         one.say(GET[:-2] + upgrade)
         await one.answered()
         assert ([b""], False) == (app.got, one.transport.closed)
+
+
+WEBSOCKET = b"connection: upgrade\r\nupgrade: websocket\r\n"
+
+
+def refusal(written: list[bytes]) -> tuple[bytes, str]:
+    """The status line of an answer, and the code of its error."""
+    head, _, told = b"".join(written).partition(b"\r\n\r\n")
+    assert b"content-length: %d\r\n" % len(told) in head
+    return head.split(b"\r\n")[0], json.loads(told)["error"]["code"]
+
+
+@pytest.mark.parametrize("method", [b"GET", b"POST"])
+@pytest.mark.parametrize("length", [b"content-length: 2", b"transfer-encoding: chunked"])
+async def test_an_upgrade_to_a_websocket_with_a_body_is_refused(method, length):
+    app = Reader()
+    async with client(app) as one:
+        one.say(method + b" / HTTP/1.1\r\nhost: x\r\n" + WEBSOCKET + length + b"\r\n\r\n{}")
+        assert (b"HTTP/1.1 400 Bad Request", "bad_request") == refusal(await one.answered())
+        assert ([], True) == (app.got, one.transport.closed)
+
+
+async def test_what_offers_a_websocket_and_is_no_get_is_a_request_like_any_other():
+    app = Reader()
+    async with client(app) as one:
+        one.say(b"POST / HTTP/1.1\r\nhost: x\r\n" + WEBSOCKET + b"\r\n")
+        await one.answered()
+        one.say(post(1) + b"1")
+        await one.answered()
+        assert ([b"", b"1"], False) == (app.got, one.transport.closed)
+
+
+def upgrade(path: bytes = b"/", headers: bytes = b"") -> bytes:
+    return b"GET " + path + b" HTTP/1.1\r\nhost: x\r\n" + WEBSOCKET + headers + b"\r\n"
+
+
+HEADS = {
+    "a long address": lambda over: upgrade(path=b"/" + b"a" * (8_176 + over)),
+    "a long header": lambda over: upgrade(headers=b"x: " + b"a" * (8_187 + over) + b"\r\n"),
+    "many headers": lambda over: upgrade(headers=b"x: a\r\n" * (125 + over)),
+}
+
+
+@pytest.mark.parametrize("head", HEADS.values(), ids=HEADS)
+async def test_an_upgrade_whose_head_is_too_large_is_sent_to_http(head):
+    async with client(Reader()) as one:
+        one.say(head(1))
+        assert (b"HTTP/1.1 426 Upgrade Required", "head_too_large") == refusal(await one.answered())
+    async with client(Reader()) as one:
+        one.say(head(0))
+        [answer] = await one.answered()
+        assert b"missing Sec-WebSocket-Key" in answer
 
 
 LIMIT = 12
