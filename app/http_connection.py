@@ -33,6 +33,9 @@ MEMORY = "warmline.memory"
 """The name of a third: a dictionary for what was worked out of a request's head. It is the
 connection's own, since one client sends much the same time and again."""
 
+STALL_SECONDS = 60
+"""So long, and up to twice as long, a client may say nothing more of a body that it has begun, or
+take for the head of a request, its first one included."""
 _PIECE = 4 * 1024 * 1024
 """Bytes that are taken from the system in one go: it takes one to two milliseconds."""
 
@@ -44,11 +47,43 @@ class HttpConnection(HttpToolsProtocol):
     _gathered: _Gathered | None = None
     _listener: Callable[[], None] | None = None
     _is_lost = False
+    _requests = 0
+    _awaited: tuple[int, ...] | None = None
+    heard = 0
+    """Pieces that came of the client."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._answers = HeadWithBody(transport)
         self._memory: dict[Any, Any] = {}
+        self._look_later()
+
+    def data_received(self, data: bytes) -> None:
+        self.heard += 1
+        super().data_received(data)
+
+    def _look_later(self) -> None:
+        """One look at times, since a timer for each piece would cost more than the piece."""
+        self._next_look = self.loop.call_later(STALL_SECONDS, self._look)
+
+    def _look(self) -> None:
+        before, self._awaited = self._awaited, self._await()
+        if self._awaited is None or self._awaited != before:
+            self._look_later()
+        elif self.cycle is None or self.cycle.response_started:
+            self.transport.close()
+        else:
+            self._refuse(
+                AppError("request_timeout", "The rest of this request did not come.", status=408)
+            )
+
+    def _await(self) -> tuple[int, ...] | None:
+        """What changes as long as the client goes on; None where nothing is awaited of it."""
+        if self.cycle is None or self.cycle.response_complete:
+            return None if self.timeout_keep_alive_task is not None else (self._requests,)
+        if not self.cycle.more_body or self.flow.read_paused:
+            return None
+        return self._requests, self.heard
 
     def send_400_response(self, msg: str) -> None:  # noqa: ARG002  (uvicorn's signature)
         self._refuse(
@@ -71,6 +106,7 @@ class HttpConnection(HttpToolsProtocol):
                 )
             )
         else:
+            self._next_look.cancel()
             super().handle_websocket_upgrade()
 
     def _should_upgrade(self) -> bool:
@@ -96,6 +132,7 @@ class HttpConnection(HttpToolsProtocol):
             raise ValueError("a body behind an upgrade that is not made")
         self.headers = self.headers.copy()  # what stands behind a body is no part of the head
         super().on_headers_complete()
+        self._requests += 1
         cycle, scope = self.cycle, cast("dict[str, Any]", self.scope)
         if cycle is None or cycle.scope is not self.scope or self.pipeline:
             return
@@ -106,11 +143,14 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        self._next_look.cancel()
         self._is_lost = True
         if self._gathered is not None:
             self._gathered.end(None)
         if self._listener is not None:
             self._listener()
+        # Each holds this connection: nothing of it is to wait for the cyclic collector.
+        self.cycle = self.scope = self._listener = None  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         if self._gathered is None:
@@ -205,6 +245,7 @@ class _Filled(asyncio.BufferedProtocol):
         return self._left[:_PIECE]
 
     def buffer_updated(self, nbytes: int) -> None:
+        self._connection.heard += 1
         self._left = self._left[nbytes:]
         if not self._left:
             self._left = memoryview(b"")  # memory that can be written to would be copied

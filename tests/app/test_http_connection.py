@@ -1,7 +1,9 @@
 import asyncio
 import contextlib
+import gc
 import json
 import tracemalloc
+import weakref
 from collections.abc import AsyncIterator
 
 import pytest
@@ -10,7 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.http_connection import BODY, NOTICE, HeadWithBody, HttpConnection
+from app.http_connection import BODY, NOTICE, STALL_SECONDS, HeadWithBody, HttpConnection
+from tests.support import virtual_time
 
 GET = b"GET / HTTP/1.1\r\nhost: x\r\n\r\n"
 START = {"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]}
@@ -72,7 +75,8 @@ class Client:
             receiver.data_received(data)
 
     def leave(self) -> None:
-        self.transport.protocol.connection_lost(None)
+        receiver, self.transport.protocol = self.transport.protocol, None  # as asyncio does
+        receiver.connection_lost(None)
 
     async def answered(self) -> list[bytes]:
         while self.state.tasks:
@@ -534,3 +538,143 @@ def test_bytes_that_are_cut_anywhere_are_the_same_requests_with_the_same_answers
     plain = [(sent[n : n + 1], 4) for n in range(len(sent))]
     expected = asyncio.run(seen_of(HttpToolsProtocol, plain))
     assert expected == asyncio.run(seen_of(HttpConnection, pieces))
+
+
+# --- time --------------------------------------------------------------------------------------
+
+LONG = 30 * STALL_SECONDS
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("came", [b"", b"1"])
+def test_a_body_that_stalls_is_given_up_with_an_answer(chunked, came):
+    async def stall():
+        app = Reader()
+        one = Client(app)
+        one.say(post(3, chunked=chunked))
+        await app.reading.wait()
+        if came:
+            one.say(b"1\r\n1\r\n" if chunked else came)
+        await until_closed(one)
+        assert (b"HTTP/1.1 408 Request Timeout", "request_timeout") == refusal(
+            one.transport.written
+        )
+        one.leave()
+        await one.answered()
+        return app.got, asyncio.get_running_loop().time()
+
+    got, took = virtual_time.run(stall())
+    assert ([None], True) == (got, STALL_SECONDS <= took <= 2 * STALL_SECONDS)
+
+
+async def until_closed(one: Client) -> None:
+    while not one.transport.closed:
+        await asyncio.sleep(1)
+
+
+@pytest.mark.parametrize("way", ["declared", "chunked", "by pieces"])
+def test_a_body_that_comes_slowly_is_waited_for(way):
+    async def drip():
+        app = Seen() if way == "by pieces" else Reader()
+        if way == "by pieces":
+            app = pieces_alone(app)
+        one = Client(app)
+        one.say(post(9, chunked=way == "chunked"))
+        for _ in range(9):
+            await asyncio.sleep(STALL_SECONDS - 1)
+            one.say(b"1\r\n1\r\n" if way == "chunked" else b"1")
+        one.say(b"0\r\n\r\n" if way == "chunked" else b"")
+        status = b"".join(await one.answered()).split(b"\r\n")[0]
+        return status, one.transport.closed
+
+    assert (b"HTTP/1.1 200 OK", False) == virtual_time.run(drip())
+
+
+def pieces_alone(app):
+    """An application that is given bodies as any server gives them."""
+
+    async def without(scope, receive, send):
+        await app({**scope, "extensions": {}}, receive, send)
+
+    return without
+
+
+@pytest.mark.parametrize("before", [b"", GET])
+def test_a_head_that_does_not_end_is_given_up_however_it_drips(before):
+    async def drip():
+        one = Client(Reader())
+        if before:
+            one.say(before)
+            await one.answered()
+        for byte in b"GET / HTTP/1.1\r\nx: " + b"a" * 200:
+            one.say(bytes([byte]))
+            await asyncio.sleep(1)
+            if one.transport.closed:
+                break
+        return asyncio.get_running_loop().time()
+
+    assert STALL_SECONDS <= virtual_time.run(drip()) <= 2 * STALL_SECONDS + 1
+
+
+def test_who_says_nothing_at_all_is_given_up():
+    async def wait():
+        one = Client(Reader())
+        await until_closed(one)
+        return one.transport.written
+
+    assert [] == virtual_time.run(wait())
+
+
+def test_an_answer_may_take_long_and_so_may_who_reads_a_body():
+    async def slow(scope, receive, send):
+        await asyncio.sleep(LONG)
+        size = 0
+        while (message := await receive())["more_body"]:
+            size += len(message["body"])
+            await asyncio.sleep(LONG)
+        assert 100_000 == size + len(message["body"])
+        await send(START)
+        await asyncio.sleep(LONG)
+        await send(body(b"ab"))
+
+    async def wait():
+        one = Client(slow)
+        one.say(post(100_000) + bytes(70_000))
+        await asyncio.sleep(LONG / 2)
+        assert one.transport.paused  # by us: the client cannot go on
+        await asyncio.sleep(LONG / 2 + 1)
+        assert not one.transport.paused
+        one.say(bytes(30_000))
+        written = b"".join(await one.answered())
+        return written.endswith(b"ab"), one.transport.closed
+
+    assert (True, False) == virtual_time.run(wait())
+
+
+def test_what_was_handed_over_is_looked_at_no_more():
+    async def wait():
+        one = Client(Reader())
+        one.protocol.handle_websocket_upgrade()
+        await asyncio.sleep(LONG)
+        return one.transport.closed
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HttpToolsProtocol, "handle_websocket_upgrade", lambda _self: None)
+        patch.setattr(HttpConnection, "url", b"/", raising=False)
+        patch.setattr("app.http_connection._is_beyond_websockets", lambda *_head: False)
+        assert not virtual_time.run(wait())
+
+
+def test_nothing_of_a_connection_that_ended_waits_for_the_cyclic_collector():
+    async def serve():
+        one = Client(Reader())
+        one.say(post(1) + b"1")
+        await one.answered()
+        one.leave()
+        return weakref.ref(one.protocol), weakref.ref(one.transport)
+
+    gc.disable()
+    try:
+        assert [None, None] == [known() for known in virtual_time.run(serve())]
+    finally:
+        gc.enable()
