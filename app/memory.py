@@ -29,9 +29,10 @@ def reuse_freed() -> None:
     A transcript grows with each turn, so that glibc would map each one anew, for as long as nothing
     larger was ever freed: 2,500 page faults for 10 MB. These bounds are those that it comes to by
     itself once 32 MB were freed. Threads share two arenas, since what one of them has freed is of
-    no use to the others. Other C libraries have no such bounds.
+    no use to the others. Other C libraries have no such bounds; Windows has no library without a
+    name.
     """
-    with contextlib.suppress(AttributeError):
+    with contextlib.suppress(AttributeError, TypeError):
         set_bound = ctypes.CDLL(None).mallopt
         set_bound(_M_MMAP_THRESHOLD, 32 * _MEBIBYTE)
         set_bound(_M_TRIM_THRESHOLD, 64 * _MEBIBYTE)

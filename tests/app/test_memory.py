@@ -42,3 +42,11 @@ def test_what_grows_by_a_little_each_time_is_not_had_from_the_system_each_time()
 def test_another_c_library_is_left_as_it_is(monkeypatch):
     monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
     reuse_freed()
+
+
+def test_a_system_whose_programs_are_no_libraries_is_left_as_it_is(monkeypatch):
+    def of_windows(name):
+        raise TypeError(f"{name} is no path")
+
+    monkeypatch.setattr(ctypes, "CDLL", of_windows)
+    reuse_freed()
