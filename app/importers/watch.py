@@ -100,6 +100,7 @@ class Watch:
         finally:
             with contextlib.suppress(Exception):  # the database may be what has failed
                 self._note(state, to_ms(self._clock.now()))
+                self._count_merged()
         return self._whole
 
     def _try(self) -> None:
@@ -188,6 +189,11 @@ class Watch:
             self._files[file.path] = replace(file, counts=counts)
         self._whole.files = list(self._files.values())
         self._whole.strangers = max(self._whole.strangers, report.strangers)
+
+    def _count_merged(self) -> None:
+        if self._whole.import_id is not None:
+            found = merging.counted(self._engine, self._whole.import_id)
+            self._whole.merged, self._whole.differing = found
 
     def _note(self, state: str, ended_at: int | None = None) -> None:
         if self._whole.import_id is not None:

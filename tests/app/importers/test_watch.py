@@ -18,6 +18,7 @@ from app.importers.watch import EVERY, Around, Watch
 from app.judging import judge_all
 from app.ledger import imports, taking
 from app.ledger.models import import_keys
+from app.ledger.writer import write_rows
 from tests.support.clock import ManualClock
 from tests.support.growing import folder
 from tests.support.importing import ALL, IDENTITY, NOW, imported, stored
@@ -179,6 +180,18 @@ def test_what_is_added_is_taken_and_all_of_it_is_one_import(engine: Engine, tmp_
     )  # fmt: skip
     assert (3, 3) == (report.counts.new, turns_in(engine))
     assert imports.undo(engine, "watch").rows == 3
+
+
+@on_sqlite
+def test_calls_that_a_gateway_had_seen_are_told_at_the_end(engine: Engine, tmp_path: Path):
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(log(1_000, 2_000))
+    report = imported(engine, path)
+    rows = stored(engine)
+    imports.undo(engine, report.import_id)
+    write_rows(engine, [replace(rows[0], turn_id="g", source="gateway", import_id=None)])
+    report = Watching(engine, path).watch.run()
+    assert (2, 1, 0) == (report.counts.new, report.merged, report.differing)
 
 
 @on_sqlite
