@@ -122,6 +122,11 @@ def list_version() -> str:
     return version(LIST)
 
 
+def list_name() -> str:
+    """The list as it is told, with its version."""
+    return f"{LIST} {list_version()}"
+
+
 def price(
     model: str | None, upstream: str | None, service_tier: str | None, at: int, usage: Tokens
 ) -> Priced | Unpriced:

@@ -209,7 +209,7 @@ def as_dict(figures: Figures) -> Json:
             ],
             "total": waste_as_dict(figures.losses),
             "missed_by_layer": {layer.value: figures.layers.get(layer, 0) for layer in Layer},
-            "price_list": f"{prices.LIST} {prices.list_version()}",
+            "price_list": prices.list_name(),
         }
         | remedies_as_dict(figures.remedies),
         "resets": resets_as_dict(figures.resets),

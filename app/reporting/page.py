@@ -66,7 +66,7 @@ def page(engine: Engine, view: Filter, figures: Figures, *, now: int) -> str:
             grades=GRADES,
             sentence=sentence,
             advice=compaction.advice(figures.resets),
-            price_list=f"{prices.LIST} {prices.list_version()}",
+            price_list=prices.list_name(),
             thin=_THIN,
         )
     )

@@ -262,7 +262,7 @@ def _cost(cost: Cost) -> dict[str, Any]:
         "cost_usd": None if cost.usd is None else money(cost.usd),
         "turns": cost.priced,
         "turns_without_price": cost.unpriced,
-        "price_list": f"{prices.LIST} {prices.list_version()}",
+        "price_list": prices.list_name(),
     }
 
 

@@ -54,7 +54,7 @@ def router(web: Web) -> APIRouter:
         return JsonAnswer(
             newest_frame(web, of)
             | {
-                "price_list": _price_list(),
+                "price_list": prices.list_name(),
                 "total": waste_as_dict(found.total) | {"filters": LOST},
                 "causes": [
                     cause_as_dict(*one) | {"filters": found.filters(one[0])}
@@ -85,7 +85,7 @@ def router(web: Web) -> APIRouter:
             found = Resets.of(compaction.resets(passing, sellers_of(web)))
         return JsonAnswer(
             newest_frame(web, of)
-            | {"price_list": _price_list()}
+            | {"price_list": prices.list_name()}
             | resets_as_dict(found)
             | {"filters": only([one.turn_id for one in found.listed])}
         )
@@ -96,7 +96,3 @@ def router(web: Web) -> APIRouter:
 def sellers_of(web: Web) -> Sellers:
     """Who sells what goes to this gateway's upstreams."""
     return NOBODY if web.settings is None else sellers(web.settings)
-
-
-def _price_list() -> str:
-    return f"{prices.LIST} {prices.list_version()}"
