@@ -87,10 +87,16 @@ def router(web: Web) -> APIRouter:
             newest_frame(web, of)
             | {"price_list": prices.list_name()}
             | resets_as_dict(found)
-            | {"filters": only([one.turn_id for one in found.listed])}
+            | {"filters": _filters(found)}
         )
 
     return api
+
+
+def _filters(found: Resets) -> dict[str, list[str]] | None:
+    """What selects just these resets; None where not all of them are listed, too."""
+    names = [one.turn_id for one in found.listed]
+    return only(names) if len(names) == found.number else None
 
 
 def sellers_of(web: Web) -> Sellers:

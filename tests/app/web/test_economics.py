@@ -1,3 +1,4 @@
+from app.analysis import compaction
 from app.analysis.verdicts import LOSSES
 from tests.support.reported import some_turns
 from tests.support.rows import START_MS, make_row
@@ -59,6 +60,17 @@ def test_resets_are_told_with_their_break_even_and_of_nothing_all_is_unknown(sit
             "epoch_reset_reason",
         )
     )  # fmt: skip
+    assert {"turn_id": [one["turn_id"]]} == found["filters"]
     assert (1, 1, "0.054", "0.064", None) == tuple(
         found[name] for name in ("resets", "reached", "paid_usd", "saved_usd", "advice")
     )
+
+
+def test_resets_of_which_some_are_not_listed_have_no_filter(site, monkeypatch):
+    monkeypatch.setattr(compaction, "LISTED", 2)
+    for key in "abc":
+        before = make_row(session_key=key, started_at=START_MS - 9, input_tokens=100_000)
+        condensed = {"cache_verdict": "history_rewrite", "input_tokens": 20_000}
+        site.write([before, make_row(session_key=key, started_at=START_MS - 8, **condensed)])
+    found = site.get("/api/resets")
+    assert (3, 2, None) == (found["resets"], len(found["listed"]), found["filters"])
