@@ -48,6 +48,7 @@ from app.ledger.rollups.among import among
 from app.ledger.rollups.contribution import LEVELS, SUMS
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.plan import Plan, Span
+from app.ledger.rollups.state import RollupState
 from engine.model import Kind, Reason, Status
 
 c = turns.c
@@ -87,11 +88,13 @@ def planned(
     edges: Sequence[int],
     known: frozenset[str],
     levels: Sequence[int],
+    *,
+    state: RollupState | None = None,
 ) -> Plan:
-    """Where the figures of a filter come from."""
+    """Where the figures of a filter come from; ``state`` is given by who has read it."""
     if not serves(view, known):
         return plans.only_rows(view.start, view.end, edges)
-    state = states.read(connection)
+    state = state or states.read(connection)
     if state.missing:
         return plans.only_rows(view.start, view.end, edges)
     return plans.plan(view.start, view.end, edges, levels, state)
@@ -224,7 +227,8 @@ def _ttft(
     connection: Connection, view: Filter, edges: Sequence[int], by: tuple[str, ...]
 ) -> dict[tuple[Any, ...], Distribution]:
     """By number of the bucket and the dimensions of ``by``."""
-    made = planned(connection, view, edges, TIMES, LEVELS)
+    state = states.read(connection)
+    made = planned(connection, view, edges, TIMES, LEVELS, state=state)
     samples: dict[tuple[Any, ...], list[float]] = defaultdict(list)
     if made.rows:
         time = time_column(view.by)
@@ -235,7 +239,6 @@ def _ttft(
             samples[_bucket(made.edges, instant), *of].append(sample)
     stored: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
     less: dict[tuple[Any, ...], list[bytes]] = defaultdict(list)
-    state = states.read(connection)
     near, far = plans.apart(made, LEVELS, state)
     uses = plans.uses(near, lambda start: _bucket(made.edges, start), LEVELS, state)
     read = plans.within(uses, far)
