@@ -221,6 +221,11 @@ nano_usd = cast(
 known_usage = and_(c.input_tokens.is_not(None), c.cached_tokens.is_not(None))
 
 
+def sum_of(column: ColumnElement[Any]) -> ColumnElement[int]:
+    """Of no rows and of no values it is 0."""
+    return cast(func.coalesce(func.sum(column), 0), BigInteger)
+
+
 def _sum(column: ColumnElement[Any], condition: ColumnElement[bool]) -> ColumnElement[int]:
     return func.coalesce(func.sum(case((condition, column))), 0)
 

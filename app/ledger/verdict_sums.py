@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from sqlalchemy import BigInteger, ColumnElement, Connection, cast, func, select
+from sqlalchemy import Connection, func, select
 
+from app.ledger.cells import sum_of
 from app.ledger.conditions import where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
@@ -48,7 +48,7 @@ def sums(connection: Connection, view: Filter) -> list[VerdictSum]:
     number = func.count()
     query = (
         select(
-            c.cache_verdict, c.cache_grade, number, _whole(c.cached_tokens), _whole(c.missed_tokens)
+            c.cache_verdict, c.cache_grade, number, sum_of(c.cached_tokens), sum_of(c.missed_tokens)
         )
         .where(where(view), c.kind == Kind.GENERATION.value)
         .group_by(c.cache_verdict, c.cache_grade)
@@ -80,7 +80,3 @@ def turns_of(connection: Connection, view: Filter, session_keys: Sequence[str]) 
         .group_by(c.session_key)
     )
     return {row[0]: row[1] for row in connection.execute(query)}
-
-
-def _whole(column: ColumnElement[Any]) -> ColumnElement[int]:
-    return cast(func.coalesce(func.sum(column), 0), BigInteger)

@@ -15,6 +15,7 @@ from sqlalchemy import BigInteger, ColumnElement, Connection, and_, case, cast, 
 
 from app.errors import LedgerError
 from app.ledger import break_groups
+from app.ledger.cells import sum_of
 from app.ledger.conditions import BREAK, dimensions_of, time_column, where
 from app.ledger.filters import Filter
 from app.ledger.models import turns
@@ -76,7 +77,7 @@ def totals(
         name = break_groups.group.label("break_group")
         query = (
             select(
-                name, place, func.count(), func.count(c.missed_tokens), _whole(c.missed_tokens),
+                name, place, func.count(), func.count(c.missed_tokens), sum_of(c.missed_tokens),
                 func.max(c.started_at),
             )
             .where(break_groups.of(group), where(view, made.rows))
@@ -142,8 +143,8 @@ def _row_parts(
     paid = _least(c.missed_tokens, func.coalesce(c.cache_write_tokens, 0)) - paid_long
     query = (
         select(
-            *names, func.count(), func.count(c.missed_tokens), _whole(c.missed_tokens),
-            _whole(paid), _whole(paid_long), func.min(c.started_at), func.max(c.started_at),
+            *names, func.count(), func.count(c.missed_tokens), sum_of(c.missed_tokens),
+            sum_of(paid), sum_of(paid_long), func.min(c.started_at), func.max(c.started_at),
         )
         .where(break_groups.broken, *some, where(view, made.rows))
         .group_by(*(name.name for name in names), *(() if by is None else (c.started_at // by,)))
@@ -279,10 +280,6 @@ def _is_whole(group: str | None) -> ColumnElement[bool]:
 
 def _sum(name: str) -> ColumnElement[int]:
     return cast(func.sum(s[name]), BigInteger)
-
-
-def _whole(column: ColumnElement[Any]) -> ColumnElement[int]:
-    return cast(func.coalesce(func.sum(column), 0), BigInteger)
 
 
 def _least(one: ColumnElement[Any], other: ColumnElement[Any]) -> ColumnElement[Any]:
