@@ -4,7 +4,8 @@ The gateway is the one that users run: ``warmline serve``, with its ledger, one 
 between a load generator and a scripted upstream whose answers have 50 events of 420 bytes; both
 share one core, and what is measured has the other one. Agents hold conversations that grow, so that
 Warmline continues them upstream; the peers pass the same requests on. Prints medians of interleaved
-rounds and their ratios, which are what carries over to other machines, beside the targets.
+rounds, and the median of each round's ratios, which are what carries over to other machines, beside
+the targets. Two thousand turns go before, which nobody counts.
 
     python -m benchmarks.relay [--short] [--only burst,paced] [--install-peers]
 
@@ -29,13 +30,54 @@ from statistics import median
 from benchmarks.relaying import peers, scenarios
 from benchmarks.relaying.peers import Peer
 from benchmarks.relaying.processes import cores
-from benchmarks.relaying.scenarios import Measured
+from benchmarks.relaying.scenarios import FIGURES, Measured
 
 OURS, DIRECT, NGINX, STARLETTE, LITELLM, BARE = (
     "Warmline", "direct", "nginx", "Starlette + httpx", "LiteLLM", "bare",
 )  # fmt: skip
 _SLOW = {STARLETTE: 10, LITELLM: 60}
 """They are given so many times fewer turns."""
+_WARM_TURNS = 2000
+"""Turns of one client before anything is counted: they last for some seconds, and what is done once
+in these is no turn's. Memory is looked at behind them, since sessions that are kept take some."""
+
+Figure = Callable[[Measured, Measured], float]
+"""One of a round, by what was measured of a peer and of doing without one."""
+
+
+def plain(figure: str) -> Figure:
+    return lambda one, _base: getattr(one, figure)
+
+
+def added(figure: str) -> Figure:
+    """What a peer adds to doing without."""
+    return lambda one, base: max(1.0, getattr(one, figure) - getattr(base, figure))
+
+
+@dataclass
+class Rounds:
+    """What was measured of each peer, in rounds of all.
+
+    Ratios are of one round, and the one in the middle is told: what else the machine does changes
+    from one round to the next, and is much the same for all peers of one.
+    """
+
+    of: dict[str, list[Measured]]
+
+    def middle(self) -> dict[str, Measured]:
+        """Of each peer the one in the middle of each figure."""
+        return {
+            name: Measured(
+                **{one: median(getattr(each, one) for each in several) for one in FIGURES},
+                seen=several[-1].seen,
+            )
+            for name, several in self.of.items()
+        }
+
+    def ratio(self, figure: Figure, peer: str) -> float:
+        """Ours by the peer's."""
+        rounds = zip(self.of[OURS], self.of[peer], self.of[DIRECT], strict=True)
+        return median(figure(ours, base) / figure(other, base) for ours, other, base in rounds)
 
 
 @dataclass
@@ -55,39 +97,32 @@ class Report:
     def against(
         self,
         label: str,
-        figures: dict[str, float],
+        found: Rounds,
+        figure: Figure,
         peer: str,
         target: float,
         *,
         at_least: bool = False,
     ) -> None:
         """Ours by the peer's, where there is that peer."""
-        if peer in figures and figures[peer] > 0:
-            self.ratio(
-                f"{label} / {peer}", figures[OURS] / figures[peer], target, at_least=at_least
-            )
+        if peer in found.of:
+            self.ratio(f"{label} / {peer}", found.ratio(figure, peer), target, at_least=at_least)
 
 
 def rounds(
     there: Sequence[Peer], count: int, turns: int, work: Callable[[Peer, int], Measured]
-) -> dict[str, Measured]:
-    """Of each peer the round in the middle of each figure; the rounds of all take turns."""
+) -> Rounds:
     found: dict[str, list[Measured]] = {peer.name: [] for peer in there}
     for _ in range(count):
         for peer in there:
             fewer = max(1, turns // _SLOW.get(peer.name, 1))
             found[peer.name].append(work(peer, fewer))
-    return {
-        name: Measured(
-            **{one: median(getattr(each, one) for each in several) for one in scenarios.FIGURES},
-            seen=several[-1].seen,
-        )
-        for name, several in found.items()
-    }
+    return Rounds(found)
 
 
-def told(report: Report, found: dict[str, Measured]) -> None:
-    for name, one in found.items():
+def told(report: Report, found: Rounds) -> None:
+    middle = found.middle()
+    for name, one in middle.items():
         late = f"  late {one.late:>7.0f} p99 {one.late_p99:>7.0f}" if one.late else ""
         modes = {mode.decode(): n for mode, n in one.seen.modes.items() if mode != b"-"}
         print(
@@ -96,15 +131,9 @@ def told(report: Report, found: dict[str, Measured]) -> None:
             flush=True,
         )
     # Figures of turns that were sent in full would be those of another gateway.
-    seen = found[OURS].seen
+    seen = middle[OURS].seen
     whole = len(seen.total) - seen.modes.get(b"ws_incremental", 0)
     report.ratio("turns sent whole that open no session", whole - seen.opened, 0, unit="")
-
-
-def added(found: dict[str, Measured], figure: str) -> dict[str, float]:
-    """What each adds to doing without."""
-    base = getattr(found[DIRECT], figure)
-    return {n: max(1.0, getattr(one, figure) - base) for n, one in found.items() if n != DIRECT}
 
 
 def quick_ones(there: Sequence[Peer]) -> list[Peer]:
@@ -116,28 +145,27 @@ def burst(report: Report, there: Sequence[Peer], count: int, scale: float) -> No
     print("\n32 clients, all events at once")
     found = rounds(there, count, int(3200 * scale), scenarios.burst)
     told(report, found)
-    cpu = {name: one.cpu for name, one in found.items()}
-    rate = {name: one.rate for name, one in found.items()}
-    report.against("CPU a turn", cpu, NGINX, 3)
-    report.against("turns a second", rate, STARLETTE, 4, at_least=True)
-    report.against("turns a second", rate, LITELLM, 30, at_least=True)
+    report.against("CPU a turn", found, plain("cpu"), NGINX, 3)
+    report.against("turns a second", found, plain("rate"), STARLETTE, 4, at_least=True)
+    report.against("turns a second", found, plain("rate"), LITELLM, 30, at_least=True)
+    if BARE in found.of:
+        print(f"  {'CPU a turn / bare':52} {found.ratio(plain('cpu'), BARE):>9.2f} x")
 
 
 def alone(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     print("\none client, all events at once")
     found = rounds(there, count, int(600 * scale), scenarios.alone)
     told(report, found)
-    report.against("added time to the first event", added(found, "first"), NGINX, 1.5)
+    report.against("added time to the first event", found, added("first"), NGINX, 1.5)
 
 
 def paced(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
     print("\n32 streams, one event in 10 ms")
     found = rounds([p for p in there if p.paces], count, int(640 * scale), scenarios.paced)
     told(report, found)
-    cpu = {name: one.cpu for name, one in found.items()}
-    report.against("added latency of an event", added(found, "late"), NGINX, 1.5)
-    if NGINX in cpu:
-        print(f"  {'CPU a turn / nginx':52} {cpu[OURS] / cpu[NGINX]:>9.2f} x")
+    report.against("added latency of an event", found, added("late"), NGINX, 1.5)
+    if NGINX in found.of:
+        print(f"  {'CPU a turn / nginx':52} {found.ratio(plain('cpu'), NGINX):>9.2f} x")
 
 
 def long(report: Report, there: Sequence[Peer], count: int, scale: float) -> None:
@@ -150,12 +178,13 @@ def long(report: Report, there: Sequence[Peer], count: int, scale: float) -> Non
 
         found = rounds(quick, count, max(5, int(30 * scale)), work)
         told(report, found)
-        total = {name: one.total for name, one in found.items()}
-        report.against("total", total, NGINX, target)
+        report.against("total", found, plain("total"), NGINX, target)
 
 
 def memory(report: Report, there: Sequence[Peer]) -> None:
-    print("\nresident memory, MB, and the transcripts that were shown so far")
+    print(
+        f"\nresident memory, MB, and the transcripts that were shown, after {_WARM_TURNS:,} turns"
+    )
     for peer in there:
         if peer.process is not None:
             shown = scenarios.transcripts[peer.name] / 1e6
@@ -183,7 +212,7 @@ def crowd(report: Report, there: Sequence[Peer], count: int, scale: float) -> No
     sessions = 1_000 if scale >= 1 else 300
     print(f"\n{sessions} open sessions, one event in 200 ms, a turn of each in 12 s")
     quick = quick_ones(there)
-    one = rounds(quick, count, 100, scenarios.alone)
+    one = rounds(quick, count, 100, scenarios.alone).middle()
     found = {peer.name: scenarios.crowd(peer, sessions, 3, 12.0) for peer in quick}
     for name, many in found.items():
         print(
@@ -221,10 +250,11 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
                     there.append(peer)
             there.append(peers.warmline(up, scratch))
             print(f"load of this machine before: {os.getloadavg()[0]:.1f}")
+            for peer in there:
+                scenarios.alone(peer, _WARM_TURNS // _SLOW.get(peer.name, 1))
+            memory(report, there)
             for name in names:
                 SCENARIOS[name](report, there, count, scale)
-                if name == "paced":
-                    memory(report, there)
         finally:
             for peer in there:
                 peer.stop()
@@ -234,7 +264,7 @@ def run(names: Sequence[str], count: int, scale: float) -> list[str]:
 
 def main() -> int:
     options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--short", action="store_true", help="fewer rounds, fewer turns")
+    options.add_argument("--short", action="store_true", help="shorter rounds")
     options.add_argument("--rounds", type=int)
     options.add_argument("--only", default=",".join(SCENARIOS), help="of " + ", ".join(SCENARIOS))
     options.add_argument("--install-peers", action="store_true")
@@ -247,7 +277,7 @@ def main() -> int:
     gc.disable()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that what was started is ended
     os.sched_setaffinity(0, cores()[1])
-    count, scale = (3, 0.25) if given.short else (5, 1.0)
+    count, scale = (7, 0.25) if given.short else (7, 1.0)
     missed = run(given.only.split(","), given.rounds or count, scale)
     print("\n" + ("all targets reached" if not missed else f"missed: {', '.join(missed)}"))
     return 1 if missed else 0

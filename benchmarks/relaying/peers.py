@@ -181,7 +181,8 @@ def litellm(up: Upstream, scratch: Path) -> Peer | None:
 
 
 def warmline(up: Upstream, scratch: Path, name: str = "Warmline", **settings: str) -> Peer:
-    """The whole gateway as users start it, with its ledger."""
+    """The whole gateway as users start it, with its ledger, which was there before: a first start
+    makes the schema, and keeps what it needs for that until the next one."""
     port = free_port()
     home = scratch / f"warmline-{port}"
     home.mkdir()
@@ -197,9 +198,11 @@ def warmline(up: Upstream, scratch: Path, name: str = "Warmline", **settings: st
         f'[upstreams.slow]\nbase_url = "http://127.0.0.1:{up.slow}/v1"',
     ]
     config.write_text("\n".join(lines) + "\n")
-    process = Process(
-        [sys.executable, "-c", _MAIN, "serve", "--config", str(config)],
-        cores()[0], home / "log", {"PYTHONPATH": str(ROOT)},
+    run, env = [sys.executable, "-c", _MAIN], {"PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [*run, "db", "upgrade", "--config", str(config)],
+        env=os.environ | env, stdout=subprocess.DEVNULL, check=True,
     )  # fmt: skip
+    process = Process([*run, "serve", "--config", str(config)], cores()[0], home / "log", env)
     process.wait_for(port)
     return Peer(name, process, lambda _: port)
