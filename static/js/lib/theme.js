@@ -1,7 +1,8 @@
 // @ts-check
 // Light, dark, or whatever the system says. The choice is remembered where storage allows it.
 
-const KEY = "warmline.theme";
+import { store } from "./stored.js";
+
 /** @typedef {"system" | "light" | "dark"} Theme */
 /** @type {Set<() => void>} */
 const listeners = new Set();
@@ -16,12 +17,7 @@ export function theme() {
 export function chooseTheme(next) {
   if (next === "system") delete document.documentElement.dataset.theme;
   else document.documentElement.dataset.theme = next;
-  try {
-    if (next === "system") localStorage.removeItem(KEY);
-    else localStorage.setItem(KEY, next);
-  } catch {
-    /* not remembered, still in force */
-  }
+  store("theme", next === "system" ? null : next); // in force also where it is not remembered
   for (const listener of listeners) listener();
 }
 

@@ -1,21 +1,14 @@
 // @ts-check
 // Instants, zones and ranges. The zone of the viewer is UTC or local; it is remembered, and a link may carry it.
 
-const KEY = "warmline.zone";
+import { store, stored } from "./stored.js";
+
 export const LOCAL = Intl.DateTimeFormat().resolvedOptions().timeZone || "UTC";
 
 /** @type {string | null} */
 let linked = null;
 /** @type {string | null} */
-let chosen = remembered();
-
-function remembered() {
-  try {
-    return localStorage.getItem(KEY);
-  } catch {
-    return null; // blocked storage: the choice lasts as long as the page
-  }
-}
+let chosen = stored("zone");
 
 /** The zone in force: that of the link, else the remembered one, else the browser's. */
 export function zone() {
@@ -36,12 +29,8 @@ export function linkZone(name) {
  */
 export function chooseZone(choice) {
   linked = null;
-  chosen = choice;
-  try {
-    localStorage.setItem(KEY, choice);
-  } catch {
-    /* not remembered, still in force */
-  }
+  chosen = choice; // for as long as the page, where it is not remembered
+  store("zone", choice);
 }
 
 /** @param {string} name */
