@@ -51,6 +51,22 @@ def test_chips_take_filters_back_one_by_one_or_all(open_page, seeded):
     assert {"from": ["now-7d"]} == query(page)
 
 
+def test_how_often_a_page_refreshes_is_remembered(open_page, seeded):
+    page, _ = open_page()
+    page.clock.install()
+    page.goto(seeded.url)
+    settled(page)
+    page.get_by_label("Refresh by itself").select_option("30")
+    page.reload()
+    settled(page)
+    expect(page.get_by_label("Refresh by itself")).to_have_value("30")
+    with page.expect_response(lambda answer: "/api/summary" in answer.url):
+        page.clock.run_for(30_000)
+    page.get_by_label("Refresh by itself").select_option("0")
+    page.reload()
+    expect(page.get_by_label("Refresh by itself")).to_have_value("0")
+
+
 def test_a_custom_range_is_read_in_the_zone_that_is_shown(open_page, seeded):
     page, _ = open_page()
     page.goto(seeded.url)

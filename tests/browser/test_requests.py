@@ -399,6 +399,26 @@ def test_a_value_of_an_open_row_becomes_a_filter(open_page, seeded):
     assert "turn" not in query(page)
 
 
+@pytest.mark.parametrize("model", ["!odd", "\\odd"])
+def test_a_value_that_begins_like_an_exclusion_is_a_filter_like_any_other(open_page, server, model):
+    page, _ = open_page()
+    server.write([make_row(turn_id="turn_odd", started_at=server.now - 1_000, model=model)])
+    page.goto(f"{server.url}/requests?turn=turn_odd")
+    page.get_by_role("dialog").get_by_role("link", name=f"Only rows with model {model}").click()
+    chips = page.get_by_label("Filters in force")
+    expect(chips.get_by_role("listitem")).to_have_text([f"Model is {model}"])
+    assert ["\\" + model] == query(page)["model"]
+    expect(rows(page)).to_have_count(1)
+    page.get_by_role("button", name="Filters").click()
+    box = page.get_by_role("checkbox", name=model)
+    expect(box).to_be_checked()
+    box.uncheck()
+    expect(chips).to_be_hidden()
+    box.check()
+    expect(chips.get_by_role("listitem")).to_have_text([f"Model is {model}"])
+    assert ["\\" + model] == query(page)["model"]
+
+
 # --- keyboard -------------------------------------------------------------------------------
 
 
@@ -419,6 +439,25 @@ def test_rows_are_walked_opened_and_closed_by_keys(open_page, seeded):
     page.keyboard.press("Escape")
     expect(detail).to_be_hidden()
     assert known[2] == focused(page)
+
+
+def test_a_look_at_what_is_new_leaves_the_reader_where_he_is(open_page, server):
+    page, _ = open_page()
+    page.goto(f"{server.url}/requests")
+    settled(page)
+    page.get_by_role("button", name="Pause").click()
+    page.mouse.wheel(0, 1_200)
+    page.wait_for_function("() => scrollY > 1000")
+    anchor = rows(page).nth(30)
+    turn, top = anchor.get_attribute("data-turn"), anchor.bounding_box()["y"]
+    server.write([make_row(turn_id="turn_new", started_at=server.now - 1_000)])
+    page.keyboard.press("r")
+    waiting = page.get_by_role("button", name="1 new row")
+    expect(waiting).to_be_in_viewport()
+    assert turn == rows(page).nth(30).get_attribute("data-turn")
+    assert top == rows(page).nth(30).bounding_box()["y"]
+    waiting.click()
+    expect(rows(page).first).to_have_attribute("data-turn", "turn_new")
 
 
 def focused(page: Page) -> str:

@@ -41,6 +41,16 @@ const TITLES = new Map([
   ["fingerprint", "Fingerprint"], ["changed_fields", "Changed fields"], ["fallback_reason", "Fallback"], ["cache", "Cache"], ["verdict", "Verdict"], ["grade", "Grade"], ["turn_id", "Turn"], ["break", "Break"], ["by", "Range by"],
 ]);
 
+/** A value as a filter has it: one that begins with `!` is not to exclude. @param {string} value */
+export function literal(value) {
+  return /^[!\\]/.test(value) ? `\\${value}` : value;
+}
+
+/** The value that a filter means. @param {string} written */
+export function meant(written) {
+  return /^[!\\]/.test(written) ? written.slice(1) : written;
+}
+
 /**
  * @param {string} search
  * @returns {View}
@@ -148,7 +158,7 @@ export function chips(view) {
   for (const [name, values] of view.values) {
     for (const value of values) {
       const excludes = value.startsWith("!");
-      const word = excludes ? value.slice(1) : value;
+      const word = meant(value);
       list.push({ name, value, excludes, title: TITLES.get(name) ?? name, shown: name === "break" ? breakName(word) : word });
     }
   }

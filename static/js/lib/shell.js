@@ -5,6 +5,7 @@ import { logout } from "./api.js";
 import { all, announce, byId, fill, icon } from "./dom.js";
 import { href } from "./filters.js";
 import { wireHealth } from "./health.js";
+import { store, stored } from "./stored.js";
 import { chooseTheme, theme } from "./theme.js";
 import { ago, chooseZone, LOCAL, zone } from "./time.js";
 
@@ -112,7 +113,7 @@ export function wireView(toolbar, live, again, anew, unasked = again) {
 }
 
 /**
- * Fetch again every so often, but not while nobody looks, a row is open or text is selected.
+ * Fetch again every so often, on all pages alike, but not while nobody looks, a row is open or text is selected.
  * @param {() => void} again
  */
 function wireAuto(again) {
@@ -122,9 +123,16 @@ function wireAuto(again) {
   const due = () => {
     if (!document.hidden && !document.querySelector("dialog[open]") && getSelection()?.isCollapsed !== false) again();
   };
-  choice.addEventListener("change", () => {
+  const start = () => {
     clearInterval(timer);
     if (choice.value !== "0") timer = setInterval(due, 1000 * Number(choice.value));
+  };
+  const kept = stored("auto");
+  if ([...choice.options].some(({ value }) => value === kept)) choice.value = kept ?? "0";
+  start();
+  choice.addEventListener("change", () => {
+    store("auto", choice.value === "0" ? null : choice.value);
+    start();
   });
 }
 

@@ -257,12 +257,12 @@ export class Toolbar {
     fill(this.#facets, ...filters.FACETS.map(([name, title]) => {
       const chosen = (this.view.values.get(name) ?? []).filter((value) => !value.startsWith("!"));
       const offered = this.#choices[name] ?? [];
-      const missing = chosen.filter((value) => !offered.some((choice) => choice.value === value)).map((value) => ({ value, turns: 0 }));
+      const missing = chosen.map(filters.meant).filter((value) => !offered.some((choice) => choice.value === value)).map((value) => ({ value, turns: 0 }));
       const list = h("ul", { class: "facet-values" });
       for (const choice of [...missing, ...offered]) {
         const id = `facet-${name}-${choice.value}`;
-        const box = h("input", { type: "checkbox", name, value: choice.value, id, change: () => this.#applyForm() });
-        box.checked = chosen.includes(choice.value);
+        const box = h("input", { type: "checkbox", name, value: filters.literal(choice.value), id, change: () => this.#applyForm() });
+        box.checked = chosen.includes(box.value);
         const shown = this.label(choice.value);
         add(list, h("li", {}, h("label", { for: id, title: shown }, box, h("span", { class: "clip" }, shown), h("span", { class: "muted count" }, integer(choice.turns)))));
       }

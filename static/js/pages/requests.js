@@ -158,9 +158,14 @@ async function extend() {
   byId("load-more", HTMLButtonElement).disabled = false;
 }
 
+/** Whether the first rows are out of sight. */
+function isDown() {
+  return scrollY > 40 || box.scrollTop > 40;
+}
+
 /** Whether letting rows in would move what somebody reads. */
 function reading() {
-  return scrollY > 40 || box.scrollTop > 40 || document.querySelector("dialog[open]") !== null || table.contains(document.activeElement) || table.matches(":hover") || !getSelection()?.isCollapsed || !byId("facets").hidden;
+  return isDown() || document.querySelector("dialog[open]") !== null || table.contains(document.activeElement) || table.matches(":hover") || !getSelection()?.isCollapsed || !byId("facets").hidden;
 }
 
 function admit() {
@@ -296,7 +301,7 @@ document.addEventListener("keydown", (event) => {
   event.preventDefault();
   closeTurn();
 });
-onKeys({ j: () => void move(1), k: () => void move(-1), r: () => void load(true) });
+onKeys({ j: () => void move(1), k: () => void move(-1), r: () => (isDown() ? again() : void load(true)) });
 
 // --- live -----------------------------------------------------------------------------------
 

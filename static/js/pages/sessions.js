@@ -4,7 +4,7 @@
 import { get, isAbort, refused } from "../lib/api.js";
 import { all, announce, byId, fill, icon } from "../lib/dom.js";
 import { showEmpty } from "../lib/empty.js";
-import { apiQuery, changed, filterQuery, inRange, pageQuery } from "../lib/filters.js";
+import { apiQuery, changed, filterQuery, inRange, literal, pageQuery } from "../lib/filters.js";
 import { counted, integer } from "../lib/format.js";
 import { redraw, selecting } from "../lib/keyed.js";
 import { coalesced, Live } from "../lib/live.js";
@@ -84,7 +84,7 @@ async function load() {
 async function membersOf(root, signal) {
   const row = list?.rows.find((one) => one.session_key === root);
   if (!row) return [];
-  const view = changed(toolbar.view, { root: [row.root], tenant: [row.tenant] });
+  const view = changed(toolbar.view, { root: [literal(row.root)], tenant: [row.tenant] });
   return (await get("/api/sessions", query({ ...view, ...(list?.range ?? {}) }, MEMBERS), signal)).sessions;
 }
 

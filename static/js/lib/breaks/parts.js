@@ -2,7 +2,7 @@
 // One group of breaks: what it is, since when, what was new then, whose it is, and its last examples.
 
 import { copyable, fill, h, worded } from "../dom.js";
-import { changed, href } from "../filters.js";
+import { changed, href, literal } from "../filters.js";
 import { compact, counted, integer, orUnknown, percent, regrouped } from "../format.js";
 import { redraw } from "../keyed.js";
 import { when } from "../server-time.js";
@@ -105,7 +105,7 @@ export function drawClients(host, group, view) {
   if (!group.turns) return redraw(host, h("p", { class: "muted" }, "None in this view."));
   const count = (/** @type {string} */ title, /** @type {string} */ name, /** @type {string | null} */ value, /** @type {number} */ turns, /** @type {string | null} */ more = null, alone = true) => h("li", {},
     h("span", { class: "clip" }, value ?? `unknown ${title}`, more && h("span", { class: "muted" }, ` ${more}`)),
-    !alone ? h("span", { title: "The version is no filter" }, counted(turns, "break")) : h("a", { href: breakRows(group, changed(view, { [name]: [value ?? "unknown"] })), "aria-label": `${counted(turns, "break")} of ${title} ${value ?? "unknown"}: show the rows` }, counted(turns, "break")));
+    !alone ? h("span", { title: "The version is no filter" }, counted(turns, "break")) : h("a", { href: breakRows(group, changed(view, { [name]: [literal(value ?? "unknown")] })), "aria-label": `${counted(turns, "break")} of ${title} ${value ?? "unknown"}: show the rows` }, counted(turns, "break")));
   redraw(host,
     h("h3", {}, "Client and version"),
     h("ul", { class: "counts" }, ...group.clients.map((/** @type {any} */ one) => count("client", "client", one.client, one.turns, one.version ?? "version not known",

@@ -2,7 +2,7 @@
 // One row in full: every column, grouped, with ids to copy and values to filter by.
 
 import { add, fill, h, icon, worded } from "../dom.js";
-import { changed, cleared, href } from "../filters.js";
+import { changed, cleared, href, literal } from "../filters.js";
 import { regrouped, UNKNOWN } from "../format.js";
 import { copyButton } from "../snippet.js";
 import { modeTag, statusTag } from "../table.js";
@@ -107,6 +107,6 @@ function narrow(column, row, view) {
   const others = (view.values.get(name) ?? []).filter((value) => value.startsWith("!") && value !== `!${wanted}`);
   const to = (/** @type {string[]} */ chosen) => href("/requests", changed(view, { [name]: chosen }));
   return h("span", { class: "narrow" },
-    h("a", { href: to([wanted]), title: "Only these rows", "aria-label": `Only rows with ${column} ${row[column]}` }, "only"),
+    h("a", { href: to([literal(wanted)]), title: "Only these rows", "aria-label": `Only rows with ${column} ${row[column]}` }, "only"),
     h("a", { href: to([...others, `!${wanted}`]), title: "Without these rows", "aria-label": `No rows with ${column} ${row[column]}` }, "not"));
 }

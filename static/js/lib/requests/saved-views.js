@@ -2,6 +2,7 @@
 // Views that somebody keeps under a name: range, filters and columns, as the address says them. They stay in this browser.
 
 import { add, announce, byId, fill, h, icon } from "../dom.js";
+import { meant } from "../filters.js";
 import { store, stored } from "../stored.js";
 
 /** @typedef {{name: string, query: string, first: boolean}} Saved `first`: the page opens with it */
@@ -140,7 +141,7 @@ function inWords(query) {
   for (const [name, value] of new URLSearchParams(query)) {
     if (name === "columns") parts.push(value === "default" ? "default columns" : `${value.split(",").length} columns of its own`);
     else if (name === "from" || name === "to") parts.push(`${name} ${value}`);
-    else parts.push(`${name} ${value.startsWith("!") ? `is not ${value.slice(1)}` : value}`);
+    else parts.push(`${name} ${value.startsWith("!") ? "is not " : ""}${meant(value)}`);
   }
   return parts.join(" · ") || "everything of the last 24 hours";
 }
