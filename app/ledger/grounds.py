@@ -51,3 +51,10 @@ def shaken(changes: Iterable[tuple[TurnRow, TurnRow]]) -> set[str]:
         if new.kind != Kind.GENERATION and not _same_ground(old, new):
             sessions.add(new.session_key)
     return sessions
+
+
+def moved(changes: Iterable[tuple[TurnRow, TurnRow]]) -> set[str]:
+    """Sessions that something changed in on which verdicts stand."""
+    return {
+        row.session_key for old, new in changes if not _same_ground(old, new) for row in (old, new)
+    }

@@ -21,7 +21,7 @@ from typing import Any
 from sqlalchemy import Connection, Engine, and_, func, select, text
 from sqlalchemy.exc import OperationalError
 
-from app.ledger import going_on, store
+from app.ledger import going_on, store, under_way
 from app.ledger.database import WRITES
 from app.ledger.going_on import ORDER, TURNS, Fold, Known, Remembered
 from app.ledger.grounds import JUDGED_BY
@@ -40,8 +40,12 @@ TRIES = 5
 """For a session that others change at the same time; then it waits for the next run."""
 OWNER = "judged_by"
 
-_OVERTAKEN = frozenset({"40001", "40P01"})
-"""PostgreSQL: others changed the same rows, or wait for each other with us in a circle."""
+_GIVE_WAY = "SET LOCAL lock_timeout = '500ms'"
+"""Half of what PostgreSQL waits before it looks for a circle and ends any one in it: who judges can
+begin again, and who deletes or merges rows need not know how."""
+_OVERTAKEN = frozenset({"40001", "40P01", "55P03"})
+"""PostgreSQL: others changed the same rows, wait for each other with us in a circle, or take
+long."""
 
 c = turns.c
 _NEEDED = (*JUDGED_BY, "cache_verdict", "cache_grade", "missed_tokens")
@@ -194,12 +198,15 @@ class Judging:
                 if work is None:
                     work = self._work(connection, session)
                     _lock(connection, session, work)
-                    if len(work.ids) > AT_ONCE and work.guard is not None:
+                    if len(work.ids) > AT_ONCE:
                         _wait_on(connection, work.guard)
-                elif not kept:
+                        under_way.begin(connection, session)
+                elif not kept or not under_way.undisturbed(connection, session):
                     raise _Changed
                 some = work.ids[at : at + AT_ONCE]
                 _push(connection, work.fold, some)
+                if at and at + len(some) == len(work.ids):
+                    under_way.end(connection)
             at += len(some)
             if at == len(work.ids) and work.guard is not None and work.last is not None:
                 known = Known(work.fold, at, max(work.ids), work.last, work.guard)
@@ -211,6 +218,8 @@ class Judging:
         engine = self.engine.execution_options(**WRITES)
         try:
             with engine.begin() as connection:
+                if connection.dialect.name == "postgresql":
+                    connection.exec_driver_sql(_GIVE_WAY)
                 yield connection
         except OperationalError as error:
             if getattr(error.orig, "sqlstate", None) in _OVERTAKEN:
@@ -286,10 +295,11 @@ def _lock(connection: Connection, session: str, work: _Work) -> None:
         raise _Changed
 
 
-def _wait_on(connection: Connection, guard: int) -> None:
+def _wait_on(connection: Connection, guard: int | None) -> None:
     """Let the last turn of a long piece of work wait until all of it is done."""
-    where = select(c.turn_id).where(c.id == guard)
-    turn_id = connection.execute(where).scalar_one()
+    turn_id = connection.execute(select(c.turn_id).where(c.id == guard)).scalar_one_or_none()
+    if turn_id is None:  # it went since it was listed
+        raise _Changed
     store.put_verdicts(connection, {turn_id: NO_VERDICT})
 
 

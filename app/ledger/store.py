@@ -27,8 +27,9 @@ from sqlalchemy import (
 from sqlalchemy import text as sql_text
 
 from app.errors import LedgerError
+from app.ledger import under_way
 from app.ledger.break_groups import broken
-from app.ledger.grounds import PRICED_BY, shaken, with_ground
+from app.ledger.grounds import PRICED_BY, moved, shaken, with_ground
 from app.ledger.inserting import insert_new
 from app.ledger.models import UNPRICED, merged_records, turns
 from app.ledger.rollups import apply, break_sums, lives, session_ends
@@ -128,7 +129,9 @@ def exchange(
         breaks = Broken()
         breaks.add([*old, *deleted], -1)
         breaks.add([*after, *inserted])
-        sessions = shaken(zip(old, after, strict=True))
+        changes = list(zip(old, after, strict=True))
+        under_way.disturb(connection, moved(changes))
+        sessions = shaken(changes)
         _unsettle(connection, sessions | {row.session_key for row in deleted}, breaks)
         _unsettle_after(connection, inserted, breaks)
         made = Contributions()
@@ -326,6 +329,7 @@ def _unsettle(connection: Connection, sessions: set[str], breaks: Broken) -> Non
     """Have what is left of sessions judged anew: one turn that waits is enough for that."""
     if not sessions:
         return
+    under_way.disturb(connection, sessions)
     one = (
         select(func.min(c.id))
         .where(c.session_key.in_(sessions), c.kind == Kind.GENERATION)
@@ -344,6 +348,7 @@ def _unsettle_after(connection: Connection, new: Sequence[TurnRow], breaks: Brok
     for row in new:
         if row.kind != Kind.GENERATION:
             late[row.session_key].append(row)
+    under_way.disturb(connection, late)
     beside = defaultdict(list)
     for row in new:
         if row.session_key in late:

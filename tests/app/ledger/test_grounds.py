@@ -1,7 +1,7 @@
 from dataclasses import replace
 from decimal import Decimal
 
-from app.ledger.grounds import shaken, with_ground
+from app.ledger.grounds import moved, shaken, with_ground
 from tests.support.rows import make_row
 
 VERDICT = {"cache_verdict": "hit", "cache_grade": "proven", "missed_tokens": 0}
@@ -32,3 +32,9 @@ def test_sessions_are_shaken_by_what_waits_for_no_verdict_itself():
     assert {"key-session-a"} == shaken([(ROW, replace(ROW, session_key="b"))])
     assert {"key-session-a"} == shaken([(ROW, replace(ROW, kind="compaction"))])
     assert {"key-session-a"} == shaken([(reset, replace(reset, status="failed"))])
+
+
+def test_sessions_are_moved_in_by_whatever_verdicts_stand_on():
+    assert set() == moved([(ROW, replace(ROW, http_status=200, output_tokens=51))])
+    assert {"key-session-a"} == moved([(ROW, replace(ROW, ended_at=ROW.ended_at + 1))])
+    assert {"key-session-a", "b"} == moved([(ROW, replace(ROW, session_key="b"))])

@@ -23,6 +23,10 @@ from tests.support.rollups import Model
 from tests.support.rows import START_MS, make_row
 
 c = turns.c
+CHANGES: list[dict[str, object]] = [
+    {"kind": "compaction"}, {"kind": "generation"}, {"input_tokens": 30_000},
+    {"session_key": "key-b"}, {"ended_at": START_MS}, {"ended_at": START_MS + 9_000_000},
+]  # fmt: skip
 Told = dict[str, tuple[str | None, str | None, int | None]]
 
 
@@ -121,6 +125,42 @@ def test_rows_that_change_are_judged_as_if_they_had_always_been_so(holding, data
         store.update_rows(connection, with_verdicts)
     judge.run()
     assert at_once([changed.get(row.turn_id, row) for row in rows]) == told(engine)
+
+
+@settings(max_examples=60)
+@given(data=st.data())
+def test_what_changes_between_the_transactions_of_one_session_is_not_passed_over(holding, data):
+    """Others may add, change, move and delete rows while a long session is read bit by bit."""
+    rows = [*data.draw(session_rows(16)), turn(0, 20_000, 0, turn_id="other", session="b")]
+    came = data.draw(st.integers(0, 4))
+    there = {row.turn_id: row for row in rows[came:]}
+    late = rows[:came]
+    engine = holding(list(there.values()))
+    if data.draw(st.booleans()):
+        a_judge(engine).run()  # the verdicts that are there are not to be taken for new ones
+    judge = a_judge(engine, "two")
+
+    def act() -> None:
+        what = data.draw(st.sampled_from(["nothing", "nothing", "add", "change", "delete"]))
+        if what == "add" and late:
+            row = late.pop()
+            write_rows(engine, [row])
+            there[row.turn_id] = row
+        elif what in ("change", "delete") and there:
+            row = there.pop(data.draw(st.sampled_from(sorted(there))))
+            with engine.execution_options(**WRITES).begin() as connection:
+                if what == "delete":
+                    store.delete_rows(connection, c.turn_id == row.turn_id)
+                    return
+                there[row.turn_id] = replace(row, **data.draw(st.sampled_from(CHANGES)))
+                changed = as_judged(connection, {row.turn_id: there[row.turn_id]})
+                store.update_rows(connection, changed)
+
+    judge.run(between=act, take_over=True)
+    judge.run()
+    key = {row.session_key for row in there.values()}
+    parts = [[row for row in there.values() if row.session_key == one] for one in key]
+    assert at_once(*parts) == told(engine)
 
 
 def as_judged(connection, changed: dict[str, TurnRow]) -> list[TurnRow]:
@@ -321,6 +361,47 @@ def test_a_row_that_changes_while_it_is_judged_is_judged_as_it_is_then(engine: E
     left = [rows[0], changed, rows[2]]
     mine = [row for row in left if row.session_key == rows[0].session_key]
     assert at_once(mine, [row for row in left if row not in mine]) == told(engine)
+
+
+def test_a_compaction_that_comes_amid_a_session_while_it_is_read_bit_by_bit_counts(engine: Engine):
+    rows = long_session(9)
+    reset = turn(6, 0, 0, turn_id="reset", kind="compaction", ended_at=START_MS + 20_000)
+    write_rows(engine, rows)
+    came = [reset]
+    judge = a_judge(engine)
+    judge.run(between=lambda: write_rows(engine, [came.pop()]) if came else None)
+    judge.run()
+    assert at_once([*rows, reset]) == told(engine)
+    assert at_once(rows)["t000007"] != told(engine)["t000007"]
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_a_turn_that_goes_while_rows_are_listed_is_judged_no_more(engine: Engine):
+    rows = long_session(5)
+    write_rows(engine, rows)
+    judge = a_judge(engine)
+
+    def delete_the_last() -> None:
+        with engine.execution_options(**WRITES).begin() as connection:
+            store.delete_rows(connection, c.turn_id == rows[-1].turn_id)
+
+    overtaken(judge, delete_the_last)
+    judge.run()
+    assert at_once(rows[:-1]) == told(engine)
+
+
+@pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
+def test_who_judges_gives_way_to_who_holds_rows_for_long(engine: Engine, monkeypatch):
+    """They may wait for each other in a circle, and only who judges knows how to begin again."""
+    monkeypatch.setattr(module, "TRIES", 1)
+    rows = long_session(3)
+    write_rows(engine, rows)
+    judge = a_judge(engine)
+    with engine.begin() as others:
+        others.execute(select(c.id).where(c.turn_id == rows[2].turn_id).with_for_update())
+        assert 0 == judge.run()
+    judge.run()
+    assert at_once(rows) == told(engine)
 
 
 @pytest.mark.parametrize("backend", ["postgresql"], indirect=True)
