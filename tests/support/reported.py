@@ -9,16 +9,14 @@ from app.ledger.rows import TurnRow
 from tests.support.rows import START_MS, make_row
 
 MINUTE = 60_000
-_minutes = itertools.cycle(range(120))  # all of them lie in the window of a test
 
 SILENT: dict[str, Any] = {"mode": None, "reason": None, "eligible": False, "ttft_ms": None}
 """What a log does not tell that knows no more than usage."""
 
 
 def judged(verdict: str, grade: str, missed: int | None, cached: int, **changes: Any) -> TurnRow:
-    """A turn that is judged already, a minute after the one before it."""
+    """A turn that is judged already."""
     values: dict[str, Any] = {
-        "started_at": START_MS + next(_minutes) * MINUTE,
         "input_tokens": 20_000,
         "cached_tokens": cached,
         "cache_verdict": verdict,
@@ -30,7 +28,7 @@ def judged(verdict: str, grade: str, missed: int | None, cached: int, **changes:
 
 def some_turns(**changes: Any) -> list[TurnRow]:
     """Of 40,000 tokens to be read again, 10,000 are missed: 7,000, 2,000 and 1,000 of them by three
-    causes, most of them in ``session-b``."""
+    causes, most of them in ``session-b``. Each begins a minute after the one before it."""
     moved = {
         "mode": "ws_full",
         "reason": "prefix_mismatch",
@@ -41,13 +39,19 @@ def some_turns(**changes: Any) -> list[TurnRow]:
         ' "kind_now": "function_call_output", "path": "/output/_meta/elapsed",'
         ' "offset": 112, "class": "edited"}',
     }
+    minutes = itertools.count()
+
+    def turn(*verdict: Any, **own: Any) -> TurnRow:
+        begun = {"started_at": START_MS + next(minutes) * MINUTE}
+        return judged(*verdict, **(begun | own | changes))
+
     return [
-        judged("cold_start", "proven", 0, 0, **changes),
-        judged("hit", "proven", 0, 16_000, **changes),
-        judged("shortfall", "proven", 0, 6_000, **changes),
-        judged("one_off_partial", "possible", 7_000, 4_000, session="session-b", **changes),
-        judged("idle", "likely", 1_000, 0, session="session-b", **changes),
-        judged("prefix_changed", "proven", 2_000, 4_000, **(moved | changes)),
-        judged("history_rewrite", "proven", None, 5_000, **changes),
-        judged("unusable", "unknown", None, 0, status="failed", **changes),
+        turn("cold_start", "proven", 0, 0),
+        turn("hit", "proven", 0, 16_000),
+        turn("shortfall", "proven", 0, 6_000),
+        turn("one_off_partial", "possible", 7_000, 4_000, session="session-b"),
+        turn("idle", "likely", 1_000, 0, session="session-b"),
+        turn("prefix_changed", "proven", 2_000, 4_000, **moved),
+        turn("history_rewrite", "proven", None, 5_000),
+        turn("unusable", "unknown", None, 0, status="failed"),
     ]
