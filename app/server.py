@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import gc
 import logging
+import socket
 import sys
 from collections.abc import Awaitable
 from typing import Any
@@ -85,11 +87,38 @@ class PlainFailure:
 
 
 def run(app: Any, settings: Settings) -> None:
-    """Serve until a signal ends it. A failure to start ends the process with status 3."""
+    """Serve until a signal ends it. A failure to start ends the process with status 3; ``AppError``
+    is raised where the port is taken."""
+    _refuse_taken(settings.host, settings.port)
     reuse_freed()
     share_interpreter()
     with contextlib.suppress(KeyboardInterrupt):  # raised again once everything is closed
         uvicorn.Server(configure(PlainFailure(app), settings)).run()
+
+
+def port_unusable(port: int, error: OSError) -> AppError:
+    return AppError(
+        "port_unusable",
+        f"Port {port} cannot be used ({error.strerror}).",
+        "Choose another one with --port; 0 takes a free one.",
+    )
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    """uvicorn would tell it after the ledger was opened, and without what to do."""
+    with contextlib.suppress(socket.gaierror):  # uvicorn's to tell
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        ):
+            try:
+                with socket.socket(family, kind, protocol) as probe:
+                    probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+                    if family == socket.AF_INET6:  # as asyncio does
+                        probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+                    probe.bind(address)
+            except OSError as error:
+                if error.errno in (errno.EADDRINUSE, errno.EACCES):
+                    raise port_unusable(port, error) from None
 
 
 def share_interpreter() -> None:

@@ -205,11 +205,7 @@ def _listen(port: int) -> Iterator[socket.socket]:
         try:
             listener.bind(("127.0.0.1", port))
         except OSError as error:
-            raise AppError(
-                "port_unusable",
-                f"Port {port} cannot be used ({error.strerror}).",
-                "Choose another one with --port; 0 takes a free one.",
-            ) from None
+            raise server.port_unusable(port, error) from None
         yield listener
 
 

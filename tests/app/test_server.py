@@ -1,12 +1,14 @@
 import gc
 import logging
+import socket
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import uvicorn
 
-from app.errors import LedgerError
+from app.errors import AppError, LedgerError
 from app.server import PlainFailure, configure, configure_logging, run
 from app.settings import load
 
@@ -126,6 +128,18 @@ def test_an_interrupt_ends_quietly_once_everything_is_closed(settings, monkeypat
 
     monkeypatch.setattr("uvicorn.Server.run", interrupted)
     assert run(application, settings) is None
+
+
+def test_a_port_that_is_taken_is_told_with_what_to_do_before_anything_is_opened(
+    settings, monkeypatch
+):
+    monkeypatch.setattr(uvicorn.Server, "run", lambda _: pytest.fail("it started"))
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(AppError, match=f"Port {port} cannot be used .* with --port"):
+            run(application, replace(settings, host="127.0.0.1", port=port))
 
 
 def test_what_is_there_at_the_start_is_not_collected_again_and_no_thread_computes_for_long(
