@@ -34,6 +34,8 @@ _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 UPLOAD_HEADER = "x-warmline-upload"
 UPLOADS = "/api/import/"
 _FORM = "application/x-www-form-urlencoded"
+_OF_CLIENTS = ("/responses", "/chat/completions")
+"""Ends of the paths that SDKs add to a base URL; nothing of the dashboard ends so."""
 
 NO_TOKEN = AppError(
     "unauthorized",
@@ -50,8 +52,14 @@ WRONG_HOST = AppError(
 WRONG_ORIGIN = AppError(
     "origin_not_allowed",
     "This call must come from a page of this server.",
-    "Scripts send it without Origin and with Authorization: Bearer TOKEN.",
+    "Scripts send Authorization: Bearer TOKEN, or where no token is set this server's own Origin.",
     status=403,
+)
+NO_V1 = AppError(
+    "not_found",
+    "There is nothing at this address: the client's base URL lacks /v1.",
+    "It ends in /v1; for an upstream of another name in /u/NAME/v1.",
+    status=404,
 )
 NO_JSON = AppError(
     "json_required",
@@ -124,8 +132,10 @@ class Guard:
         host = headers.get("host")
         if not self._hosts.allows(host):
             return WRONG_HOST
-        bearer = self._has_bearer(headers)
         path = scope["path"]
+        if path.endswith(_OF_CLIENTS):
+            return NO_V1
+        bearer = self._has_bearer(headers)
         if (
             self._tickets.token_set
             and path not in OPEN

@@ -151,6 +151,21 @@ def test_an_origin_that_is_not_exactly_this_one_is_foreign(origin):
     assert code(answer) == (403, "origin_not_allowed")
 
 
+@pytest.mark.parametrize("path", ["/responses", "/chat/completions", "/u/azure/responses"])
+@pytest.mark.parametrize("token", [None, TOKEN])
+def test_a_client_whose_base_url_lacks_v1_is_told_so(path, token):
+    key = {"authorization": "Bearer sk-of-the-provider"}
+    answer = client(token).post(path, json={}, headers=key)
+    assert code(answer) == (404, "not_found")
+    assert "base URL lacks /v1" in answer.json()["error"]["message"]
+    with (
+        pytest.raises(WebSocketDenialResponse) as refused,
+        client(token).websocket_connect(f"ws://127.0.0.1:8787{path}", headers=key),
+    ):
+        pass
+    assert refused.value.status_code == 404
+
+
 def test_a_cookie_does_not_help_a_foreign_origin():
     locked = client(TOKEN)
     locked.cookies.set(COOKIE, Tickets(TOKEN, ManualClock()).issue())
