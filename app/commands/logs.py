@@ -20,12 +20,14 @@ from app.reporting.figures import Read
 from app.reporting.logs import imported
 from app.settings import Settings
 
+_OR_LOGS = "Give files or folders of logs, or name a ledger with --database."
+
 
 @contextlib.contextmanager
 def judged(settings: Settings, paths: Sequence[Path]) -> Iterator[tuple[Engine, Read]]:
     """A ledger to read, with verdicts, and what came of reading the files."""
     if not paths:
-        with open_ledger(settings) as engine:
+        with open_ledger(settings, _OR_LOGS) as engine:
             _judge(engine, settings)
             yield engine, Read()
         return

@@ -19,6 +19,7 @@ from app.setting_table import SETTINGS
 from app.settings import Settings, load
 
 F = TypeVar("F", bound=Callable[..., Any])
+_NAME_IT = "Name it with --database, or make it: warmline serve, or warmline import PATH."
 
 
 def with_settings(*names: str) -> Callable[[F], F]:
@@ -85,20 +86,20 @@ def _term(text: str) -> tuple[str, str]:
     return name, value
 
 
-def _existing(name: str) -> str:
+def _existing(name: str, hint: str) -> str:
     """The database, if it is there: reading must not make an empty one."""
     url = database.read_url(name)
     if url.get_backend_name() == "sqlite" and not Path(url.database or "").is_file():
         raise LedgerError(
             "no_ledger",
             f"There is no ledger at {url.database}.",
-            "Name it with --database, or start the service once.",
+            hint,
         )
     return name
 
 
 @contextlib.contextmanager
-def open_ledger(settings: Settings) -> Iterator[Engine]:
-    """The ledger that is there, for one command."""
-    with database.closing(database.prepare(_existing(settings.database))) as engine:
+def open_ledger(settings: Settings, hint: str = _NAME_IT) -> Iterator[Engine]:
+    """The ledger that is there, for one command. ``hint``: what to do where it is not."""
+    with database.closing(database.prepare(_existing(settings.database, hint))) as engine:
         yield engine

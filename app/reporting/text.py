@@ -75,12 +75,12 @@ def _trouble(read: Read, style: Style) -> list[str]:
         more = f" And {len(read.failures) - 1:,} more." if len(read.failures) > 1 else ""
         said = f"Not read whole: {printable(name, 30)}. {printable(why)}"
         lines.append(style(cut(said, WIDTH - len(more)) + more, "bad"))
-    rest: list[str] = []
+    rest: list[str] = []  # what may be cut off last
+    if read.ignored:
+        rest.append(f"{count(read.ignored, 'file')} of other kinds passed over.")
     if read.skipped:
         reasons = ", ".join(f"{why} ({number:,})" for why, number in read.skipped.items())
         rest.append(f"Skipped {count(sum(read.skipped.values()), 'record')}: {printable(reasons)}.")
-    if read.ignored:
-        rest.append(f"{count(read.ignored, 'file')} of other kinds passed over.")
     return lines + ([cut(" ".join(rest), WIDTH)] if rest else [])
 
 

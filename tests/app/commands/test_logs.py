@@ -33,8 +33,8 @@ def test_without_a_path_the_ledger_is_read_and_judged():
     assert ("cold_start", Read()) == (row.cache_verdict, read)
 
 
-def test_a_ledger_that_is_not_there_is_not_made():
-    with pytest.raises(LedgerError):
+def test_a_ledger_that_is_not_there_is_not_made_and_logs_are_asked_for():
+    with pytest.raises(LedgerError, match="Give files or folders of logs"):
         found([])
     assert not Path("ledger.sqlite3").exists()
 

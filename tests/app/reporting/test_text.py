@@ -37,7 +37,7 @@ def test_the_head_tells_what_was_read_and_from_when(figures):
         "Warmline report: 2 files (csv, jsonl), 8 requests of 2 sessions",
         "1970-01-01 09:00 to 1970-01-02 10:00, Asia/Tokyo",
         "Not read whole: a.csv. It is torn.",
-        "Skipped 4 records: x is missing (3), y (1). 1 file of other kinds passed over.",
+        "1 file of other kinds passed over. Skipped 4 records: x is missing (3), y (1).",
     ] == head[:4]
 
 
