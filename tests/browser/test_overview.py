@@ -228,6 +228,7 @@ def test_the_overview_says_in_short_what_grew_and_since_when_what_took_most_of_i
         new = at >= 180
         lost = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": "f1"}
         lost |= {"cached_tokens": 0, "missed_tokens": 900, "cache_verdict": "prefix_changed"}
+        lost |= {"evidence": '{"class": "replaced", "index": 1, "kind_before": "reasoning"}'}
         rows.append(
             make_row(
                 started_at=START_MS - 120 * minute + at * minute // 2,
@@ -253,6 +254,7 @@ def test_the_overview_says_in_short_what_grew_and_since_when_what_took_most_of_i
     expect(told.nth(2)).to_contain_text("100 % of that is one cause: Sent in full")
     expect(told.nth(2)).to_contain_text("It came up 15 Jan 2027, 07:30, in 8 sessions.")
     expect(told.nth(2)).to_contain_text("have the client version 0.141; before, none had it.")
+    expect(told.nth(2)).to_contain_text(re.compile("Usual cause: .+[.] What helps: .+[.]"))
     told.nth(2).get_by_role("link").click()
     expect(page).to_have_url(re.compile("/breaks/f1[?]from=now-1h"))
 

@@ -221,6 +221,8 @@ def test_an_empty_ledger_says_how_to_fill_it_and_fills_itself(open_page, empty_s
     page.goto(empty_server.url)
     expect(page.get_by_role("heading", name="The ledger is empty")).to_be_visible()
     expect(page.get_by_text(f"OPENAI_BASE_URL={empty_server.url}/v1")).to_be_visible()
+    expect(page.get_by_role("link", name="Point a client")).to_have_attribute("href", "/connect")
+    expect(page.get_by_role("link", name="import logs")).to_have_attribute("href", "/import")
     empty_server.write([make_row(started_at=empty_server.now - 2_000)])
     expect(figure(page, "Generation turns")).to_have_text("1")
     expect(page.get_by_role("heading", name="The ledger is empty")).to_be_hidden()

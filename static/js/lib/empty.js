@@ -32,9 +32,9 @@ function noLedger() {
   return [
     icon("mark"),
     h("h2", {}, "The ledger is empty"),
-    h("p", {}, "Point a client at Warmline; nothing else changes for it. This page fills itself with the first turn."),
+    h("p", {}, h("a", { href: "/connect" }, "Point a client"), " at Warmline; nothing else changes for it. This page fills itself with the first turn."),
     command(line, "the line that points a client here"),
-    h("p", {}, "No client at hand? ", h("code", {}, "warmline demo"), " runs sample agents against a built-in provider, with some days of history."),
+    h("p", {}, "Or ", h("a", { href: "/import" }, "import logs"), " that you have. ", h("code", {}, "warmline demo"), " runs sample agents against a built-in provider, with some days of history."),
   ];
 }
 

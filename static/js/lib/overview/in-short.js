@@ -90,6 +90,7 @@ function mainCause(worst, { missed_tokens: missed }, onset, view) {
     h("a", { href: breakPage(worst.id, view) }, ...worded(regrouped(worst.sentence))),
     onset && ` It came up ${moment(onset.from)}${onset.to ? ` and ended ${moment(onset.to)}` : ""}, in ${counted(onset.sessions, "session")}.`,
     onset?.suspects.length > 0 && ` ${regrouped(onset.suspects[0].sentence)}`,
-    worst.remedy && " ", ...(worst.remedy ? worded(worst.remedy) : []),
+    ...(worst.cause ? [" Usual cause: ", ...worded(worst.cause)] : []),
+    ...(worst.remedy ? [" What helps: ", ...worded(worst.remedy)] : []),
   ];
 }
