@@ -308,10 +308,10 @@ def _seconds(least: int, most: int) -> Callable[[Any], int]:
 def _filter(value: Any) -> str:
     """Checked, and written the one way in which the grammar writes it."""
     if not isinstance(value, str) or not is_one_line(value):
-        raise ValueError("a filter such as model=gpt-6-sol&client=codex")
+        raise ValueError("a filter such as model=gpt-6-sol&client=codex_exec")
     pairs = parse_qsl(value.strip().removeprefix("?"), keep_blank_values=True)
     if value.strip() and not pairs:
-        raise ValueError("a filter such as model=gpt-6-sol&client=codex")
+        raise ValueError("a filter such as model=gpt-6-sol&client=codex_exec")
     for name, _ in pairs:
         if name in _WINDOW_FIELDS:
             raise BadParameterError(

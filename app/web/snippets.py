@@ -61,7 +61,9 @@ supports_websockets = true{header}
         "codex",
         "Codex",
         (Snippet("~/.codex/config.toml", "toml", text),),
-        "model_provider stands above the first table of the file.",
+        "model_provider stands above the first table of the file. With a ChatGPT login: "
+        "requires_openai_auth = true in place of env_key, and an upstream at "
+        "https://chatgpt.com/backend-api/codex.",
     )
 
 

@@ -45,7 +45,7 @@ export function openRuleForm(rule, given, signals, receivers, saved) {
       fields.text("name", "Name", { value: given.name, help: "Stands in every message.", attributes: { maxlength: 100, required: true } }),
       fields.select("signal", "Signal", [...signals.values()].map((one) => [one.name, one.title]), { value: given.signal, help: " " }),
       fields.select("weight", "Counts", weights(signals.get(given.signal)), { value: given.weight }),
-      fields.text("filter", "Only rows that match", { value: given.filter, help: "A filter as in the address of Requests, such as model=gpt-5.6&client=codex. Empty: all turns.", attributes: { spellcheck: "false" } }),
+      fields.text("filter", "Only rows that match", { value: given.filter, help: "A filter as in the address of Requests, such as model=gpt-5.6&client=codex_exec. Empty: all turns.", attributes: { spellcheck: "false" } }),
       fields.boxes("group_by", "One alert for each", GROUPINGS, { ticked: given.group_by, help: "Nothing ticked: one alert for all together. At most 50 groups." })),
     h("fieldset", { class: "form-part two" }, h("legend", {}, "When it fires"),
       fields.text("threshold", "Fires above", { unit: "%", value: shown(given.threshold, signals.get(given.signal)), attributes: { inputmode: "decimal" }, help: " " }),
