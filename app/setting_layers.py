@@ -56,8 +56,12 @@ class Layer:
             if isinstance(value, str) and value.startswith("tcp://"):
                 hint = _SERVICE_LINKS
             raise SettingsError(
-                f"{self._shown(key)} in {self.name} must be {error}.", hint
+                f"{self._shown(key)} {self._place} must be {error}.", hint
             ) from None
+
+    @property
+    def _place(self) -> str:
+        return f"{'on' if self.prefix == '--' else 'in'} {self.name}"
 
     def _keys(self) -> list[str]:
         secrets = (f"{setting.name}_file" for setting in self.table.values() if setting.secret)
@@ -74,7 +78,7 @@ class Layer:
             return kinds.FILE.check(value).read_text("utf-8").strip()  # type: ignore[no-any-return]
         except (OSError, ValueError) as error:
             raise SettingsError(
-                f"The file that {self._shown(key)} in {self.name} names cannot be read "
+                f"The file that {self._shown(key)} {self._place} names cannot be read "
                 f"({type(error).__name__}).",
                 "Check its path and permissions.",
             ) from None

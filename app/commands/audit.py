@@ -12,7 +12,7 @@ from app.commands.progress import bar
 from app.ledger import audit, queries
 
 
-@click.command("audit")
+@click.command("audit", short_help="Verify that continued turns hang on what the one before left.")
 @with_settings("database", "key_file")
 @with_filter
 @click.option("--unknown", is_flag=True, help="Also list the turns that cannot be checked.")

@@ -15,7 +15,7 @@ from app.commands.progress import bar
 from app.ledger.filters import parse
 
 
-@click.command("backtest")
+@click.command("backtest", short_help="Tell when a rule would have fired on the ledger's turns.")
 @with_settings("database", "key_file")
 @click.argument("rule")
 @click.option("--from", "from_", metavar="TIME", help="ISO 8601 or now-6h. [now-24h]")

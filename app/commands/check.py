@@ -21,7 +21,7 @@ from app.reporting.gather import sums
 _RATE = click.FloatRange(0, 1)
 
 
-@click.command("check")
+@click.command("check", short_help="Tell by the exit code whether the cache is warm enough.")
 @click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
 @with_settings("database", "key_file")
 @with_filter

@@ -34,7 +34,7 @@ def upgrade(config: str | None, **flags: Any) -> None:
     click.echo(f"{without_password(settings.database)} is at schema {revision}.")
 
 
-@command.command("price")
+@command.command("price", short_help="Look again for prices of turns that have none.")
 @with_settings("database", "key_file")
 def price(config: str | None, **flags: Any) -> None:
     """Look again for prices of the turns that have none, after an update.

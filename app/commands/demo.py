@@ -7,7 +7,7 @@ import contextlib
 import click
 
 
-@click.command("demo")
+@click.command("demo", short_help="Show everything at work, with sample agents and no account.")
 @click.option("--port", type=click.IntRange(0, 65_535), default=8787, show_default=True)
 def command(port: int) -> None:
     """Show everything at work: sample agents, a provider, three days of sample history.

@@ -15,7 +15,7 @@ from app.ledger import verdict_sums
 from app.ledger.queries import snapshot
 
 
-@click.command("evidence")
+@click.command("evidence", short_help="Collect turns for a support ticket: same prefix, not read.")
 @with_settings("database", "key_file")
 @with_filter
 @click.option("-o", "--output", default="-", metavar="FILE", help="Write to a file.")

@@ -27,7 +27,7 @@ from app.pricing import sellers
 from app.settings import Settings
 
 
-@click.command("import")
+@click.command("import", short_help="Take in logs of other tools, or files exported before.")
 @with_settings("database", "key_file", "pseudonymize")
 @click.argument("paths", nargs=-1, metavar="[PATH]…", type=click.Path(path_type=Path))
 @click.option("--watch", is_flag=True, help="Go on with what is added to them, until Ctrl-C.")

@@ -13,6 +13,12 @@ def test_every_command_has_help(command):
     assert (0, True) == (result.exit_code, result.output.startswith("Usage:"))
 
 
+@pytest.mark.parametrize("command", [(), ("db",)])
+def test_no_line_of_the_list_of_commands_is_cut_off(command):
+    listed = run(*command, "--help").output.partition("Commands:")[2]
+    assert "..." not in listed
+
+
 def test_an_unknown_command_is_a_mistake_of_use():
     result = run("exporrt")
     assert (2, True) == (result.exit_code, "No such command 'exporrt'" in result.output)

@@ -126,7 +126,7 @@ def test_a_broken_file_is_told_with_the_line():
             {},
             "WARMLINE_PORT in the environment must be a whole number",
         ),
-        (None, {}, {"port": "x"}, "--port in the command line must be a whole number"),
+        (None, {}, {"port": "x"}, "--port on the command line must be a whole number"),
         ("pseudonymize = 1", {}, {}, "pseudonymize in warmline.toml must be true or false"),
         ("allowed_hosts = 'a'", {}, {}, "must be a list of host names"),
         ("key_file_file = 'x'", {}, {}, "There is no setting key_file_file"),
