@@ -32,7 +32,7 @@ def test_values_are_checked_as_they_are_or_read_from_text():
 def test_a_key_is_told_as_it_is_written_in_its_source():
     shown = refused({"size": "x"}, as_text=True, prefix="WARMLINE_", name="the environment")
     assert "WARMLINE_SIZE in the environment" in str(shown)
-    assert "--size in" in str(refused({"size": "x"}, as_text=True, prefix="--"))
+    assert "--size on" in str(refused({"size": "x"}, as_text=True, prefix="--"))
 
 
 def test_an_unknown_key_is_told_with_the_nearest():
