@@ -78,6 +78,15 @@ def test_every_key_of_an_example_is_in_the_answer(site, heading, path):
     assert [key for key in found if key.rpartition("/")[0] not in ignored] == []
 
 
+def test_every_header_of_ours_is_told():
+    sources = (Path(__file__).parents[2] / "app").rglob("*.py")
+    found = {
+        name for path in sources for name in re.findall(r"x-warmline-\w[\w-]*", path.read_text())
+    }
+    assert {"x-warmline-epoch-reset", "x-warmline-turn"} < found
+    assert [name for name in sorted(found) if name not in DOC] == []
+
+
 @pytest.fixture(scope="module")
 def alerted(tmp_path_factory):
     """A rule that fired once, told a receiver, and is silenced."""
