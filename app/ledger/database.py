@@ -185,12 +185,7 @@ def prepare(database: str | URL) -> Engine:
         with _explained(url), engine.connect() as connection:
             _refuse_encoding(connection)
             _refuse_newer(connection)
-            if _revision(connection) != _head():
-                raise LedgerError(
-                    "ledger_outdated",
-                    "The database's schema is older than this version of Warmline.",
-                    "Stop the other processes that write to it, then run: warmline db upgrade",
-                )
+            _refuse_outdated(connection)
     except BaseException:
         engine.dispose()
         raise
@@ -289,6 +284,22 @@ def _refuse_newer(connection: Connection) -> None:
             "ledger_newer",
             f"The ledger was written by a newer version of Warmline (schema {current}).",
             "Install that version again; an older one must not write to it.",
+        )
+
+
+def _refuse_outdated(connection: Connection) -> None:
+    revision = _revision(connection)
+    if revision is None:
+        raise LedgerError(
+            "ledger_outdated",
+            "The database is empty.",
+            "Make its tables, with the same settings: warmline db upgrade",
+        )
+    if revision != _head():
+        raise LedgerError(
+            "ledger_outdated",
+            "The database's schema is older than this version of Warmline.",
+            "Stop the other processes that write to it, then run: warmline db upgrade",
         )
 
 

@@ -29,13 +29,18 @@ def ledger():
 
 
 def test_an_outdated_database_is_refused_with_the_command_that_upgrades_it(empty: str):
-    with pytest.raises(LedgerError, match="older than this version") as caught:
+    with pytest.raises(LedgerError, match="The database is empty") as caught:
         prepare(empty)
     assert "warmline db upgrade" in str(caught.value.hint)
     upgrade(empty)
     engine = prepare(empty)
     assert {*Base.metadata.tables, "alembic_version"} == set(inspect(engine).get_table_names())
+    with engine.begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
     engine.dispose()
+    with pytest.raises(LedgerError, match="older than this version") as caught:
+        prepare(empty)
+    assert "warmline db upgrade" in str(caught.value.hint)
 
 
 def test_processes_that_upgrade_at_once_wait_for_each_other(empty: str):
