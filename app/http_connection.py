@@ -10,7 +10,6 @@ times. Where its length was declared, the system writes it where it stays.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import io
 import json
 from collections.abc import Awaitable, Callable
@@ -37,9 +36,10 @@ connection's own, since one client sends much the same time and again."""
 STALL_SECONDS = 60
 """So long, and up to twice as long, a client may say nothing more of a body that it has begun, or
 take for the head of a request, its first one included."""
-_READ = 64 * 1024
-"""Bytes that are read in one go for the parser, which copies what it hands out of a body, as others
-do after it. asyncio would read four times as much."""
+_SMALL = memoryview(bytearray(64 * 1024))
+"""Where the system writes what the parser reads next, of whatever connection: a small piece, since
+the parser copies what it hands out of a body, as others do after it. Event loops would read four
+times as much."""
 _PIECE = 4 * 1024 * 1024
 """Bytes that are taken from the system in one go: it takes one to two milliseconds."""
 
@@ -58,8 +58,8 @@ class HttpConnection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        with contextlib.suppress(AttributeError):  # a transport that is not asyncio's own
-            transport.max_size = _READ  # type: ignore[attr-defined]
+        self._parsed = _Parsed(self)
+        transport.set_protocol(self._parsed)
         self._answers = HeadWithBody(transport)
         self._memory: dict[Any, Any] = {}
         self._look_later()
@@ -113,8 +113,6 @@ class HttpConnection(HttpToolsProtocol):
             )
         else:
             self._next_look.cancel()
-            with contextlib.suppress(AttributeError):  # of frames nothing would be spared
-                del self.transport.max_size  # type: ignore[attr-defined]
             super().handle_websocket_upgrade()
 
     def _should_upgrade(self) -> bool:
@@ -159,6 +157,7 @@ class HttpConnection(HttpToolsProtocol):
             self._listener()
         # Each holds this connection: nothing of it is to wait for the cyclic collector.
         self.cycle = self.scope = self._listener = None  # type: ignore[assignment]
+        del self._parsed
 
     def on_body(self, body: bytes) -> None:
         if self._gathered is None:
@@ -216,7 +215,7 @@ class HttpConnection(HttpToolsProtocol):
 
     def after_body(self) -> None:
         """All of a body was received beside the parser; what comes now is another request."""
-        self.transport.set_protocol(self)
+        self.transport.set_protocol(self._parsed)
         self.parser = httptools.HttpRequestParser(self)
         self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn does
         self.on_message_complete()
@@ -237,11 +236,37 @@ def _is_beyond_websockets(url: bytes, headers: list[tuple[bytes, bytes]]) -> boo
     return len(headers) > MAX_NUM_HEADERS or max(lines) > MAX_LINE_LENGTH
 
 
-class _Filled(asyncio.BufferedProtocol):
-    """In the connection's place while it receives a body, in memory that becomes the body."""
+class _InPlace(asyncio.BufferedProtocol):
+    """What receives in the place of a connection."""
+
+    def __init__(self, connection: HttpConnection) -> None:
+        self._connection = connection
+
+    def pause_writing(self) -> None:
+        self._connection.pause_writing()
+
+    def resume_writing(self) -> None:
+        self._connection.resume_writing()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._connection.connection_lost(exc)
+
+
+class _Parsed(_InPlace):
+    """All but large bodies."""
+
+    def get_buffer(self, sizehint: int) -> memoryview:  # noqa: ARG002  (asyncio's signature)
+        return _SMALL
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self._connection.data_received(bytes(_SMALL[:nbytes]))
+
+
+class _Filled(_InPlace):
+    """A body, in memory that becomes the body."""
 
     def __init__(self, connection: HttpConnection, first: bytes, size: int) -> None:
-        self._connection = connection
+        super().__init__(connection)
         self._memory = io.BytesIO(unwritten(size))  # is taken over, not copied
         self._left = self._memory.getbuffer()
         self._left[: len(first)] = first
@@ -264,14 +289,8 @@ class _Filled(asyncio.BufferedProtocol):
         """Once ``ended`` was told: while asyncio is in ``buffer_updated`` it would be copied."""
         return self._memory.getvalue()
 
-    def pause_writing(self) -> None:
-        self._connection.pause_writing()
-
-    def resume_writing(self) -> None:
-        self._connection.resume_writing()
-
     def connection_lost(self, exc: Exception | None) -> None:
-        self._connection.connection_lost(exc)
+        super().connection_lost(exc)
         self._end(complete=False)
 
     def _end(self, *, complete: bool) -> None:

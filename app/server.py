@@ -38,6 +38,7 @@ def configure(app: Any, settings: Settings) -> uvicorn.Config:
         interface="asgi3",
         host=settings.host,
         port=settings.port,
+        loop="uvloop",
         http=HttpConnection,
         ws="websockets-sansio",
         ws_max_size=settings.max_body_bytes,

@@ -143,7 +143,7 @@ def starlette(up: Upstream, scratch: Path) -> Peer | None:
 
 def bare(up: Upstream, scratch: Path) -> Peer:
     """In the project's own environment."""
-    options = ["--http", "httptools", "--loop", "asyncio", "--lifespan", "off", "--ws", "none"]
+    options = ["--http", "httptools", "--loop", "uvloop", "--lifespan", "off", "--ws", "none"]
     return _uvicorn("bare", Path(sys.executable), "bare:app", up, scratch, *options)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import uvicorn
+import uvloop
 
 from app.errors import AppError, LedgerError
 from app.server import PlainFailure, configure, configure_logging, run
@@ -53,6 +54,7 @@ def test_addresses_are_not_logged_and_the_server_does_not_name_itself(settings):
 def test_the_protocols_that_are_asked_for_are_installed(settings):
     config = configure(application, settings)
     config.load()
+    assert uvloop.new_event_loop is config.get_loop_factory()
     assert ("HttpConnection", "WebSocketsSansIOProtocol") == (
         config.http_protocol_class.__name__,
         config.ws_protocol_class.__name__,
