@@ -18,11 +18,13 @@ class Patience:
     that lasted longer. The blocks of one patience do not nest.
     """
 
-    __slots__ = ("_cancelling", "_handle", "_is_over", "_loop", "_task", "_when")
+    __slots__ = ("_cancelling", "_due_at", "_handle", "_is_over", "_loop", "_task", "_when")
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._handle: asyncio.TimerHandle | None = None
+        self._handle: asyncio.Handle | None = None
+        self._due_at = 0.0
+        """Not asked of the handle: that of a moment that has passed knows none on uvloop."""
         self._task: asyncio.Task[Any] | None = None
         self._cancelling = 0
         self._when = 0.0
@@ -60,10 +62,10 @@ class Patience:
         """Let the wait under way end at another moment."""
         self._when = when
         if self._handle is not None:
-            if self._handle.when() <= when:
+            if self._due_at <= when:
                 return
             self._handle.cancel()
-        self._handle = self._loop.call_at(when, self._due)
+        self._set(when)
 
     def stop(self) -> None:
         """Nothing more is waited for."""
@@ -72,11 +74,15 @@ class Patience:
             self._handle = None
 
     def _due(self) -> None:
-        handle, self._handle = self._handle, None
-        if self._task is None or handle is None:
+        self._handle = None
+        if self._task is None:
             return
-        if handle.when() < self._when:
-            self._handle = self._loop.call_at(self._when, self._due)
+        if self._due_at < self._when:
+            self._set(self._when)
             return
         self._is_over = True
         self._task.cancel()
+
+    def _set(self, when: float) -> None:
+        self._due_at = when
+        self._handle = self._loop.call_at(when, self._due)
