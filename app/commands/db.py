@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from app.charts.chart import count
 from app.commands.options import load_settings, open_ledger, with_settings
 from app.commands.progress import bar
 from app.ledger import database, retention
@@ -46,7 +47,8 @@ def price(config: str | None, **flags: Any) -> None:
         with engine.execution_options(**database.WRITES).begin() as connection:
             asked = ask_prices_again(connection)
         price_all(engine, sellers(settings))
-    click.echo(f"{asked:,} rows that had no price were looked up; price_note says what came of it.")
+    rows = count(asked, "row")
+    click.echo(f"Looked up: {rows} without a price; price_note says what came of it.")
 
 
 @command.command("rollup")
@@ -62,4 +64,4 @@ def rollup(config: str | None, **flags: Any) -> None:
         with bar("Counting rows") as progress:
             rows = rebuild(engine, progress)
     before = "" if kept is None else f" Sums of time before {iso(kept)} are left as they are."
-    click.echo(f"{rows:,} rows counted.{before}")
+    click.echo(f"{count(rows, 'row')} counted.{before}")

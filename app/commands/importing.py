@@ -11,6 +11,7 @@ import click
 from sqlalchemy import Engine
 
 from app import keys as key_files
+from app.charts.chart import count
 from app.clock import SystemClock
 from app.commands.ending import Ending
 from app.commands.options import load_settings, open_ledger, with_settings
@@ -68,10 +69,10 @@ def command(
             with bar("Undoing") as progress:
                 undone = imports.undo(engine, undo, progress)
             judge_all(engine, SystemClock(), upstreams=sellers(settings))
-            click.echo(f"{undone.rows:,} rows are taken away again.")
+            click.echo(f"Taken away again: {count(undone.rows, 'row')}.")
             if undone.parted:
                 click.echo(
-                    f"{undone.parted:,} records were one row with a gateway's: "
+                    f"One row with a gateway's: {count(undone.parted, 'record')}; "
                     "those rows are as they were before."
                 )
             if undone.kept:

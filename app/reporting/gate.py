@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 from xml.etree import ElementTree as ET
 
-from app.charts.chart import percent
+from app.charts.chart import count, percent
 from app.importers.report import printable
 from app.reporting.figures import Figures
 
@@ -67,7 +67,7 @@ def judge(figures: Figures, asked: Asked) -> list[Condition]:
         State.HOLDS if enough else State.UNDECIDED,
         turns,
         asked.min_requests,
-        f"{turns:,} generation turns, at least {asked.min_requests:,} are needed",
+        f"{count(turns, 'generation turn')}, at least {asked.min_requests:,} are needed",
     )
     return [
         requests,

@@ -30,7 +30,7 @@ def test_db_price_asks_again_where_there_was_none(ledger):
     ]
     write_rows(engine, had)
     result = run("db", "price", "--database", "ledger.sqlite3")
-    assert "1 rows that had no price were looked up" in result.output
+    assert "Looked up: 1 row without a price" in result.output
     query = select(turns.c.cost_usd).where(turns.c.turn_id.in_(["known", "unknown"]))
     with engine.connect() as connection:
         found = connection.execute(query.order_by(turns.c.turn_id)).scalars().all()

@@ -124,7 +124,7 @@ def test_import_lists_and_undoes(exported: Path):
     command(str(exported))
     number = only_import()
     assert command("--list").output.startswith(f"{number}  20")
-    assert "2 rows are taken away again.\n" == command("--undo", number).output
+    assert "Taken away again: 2 rows.\n" == command("--undo", number).output
     assert 0 == held()
     assert " undone " in command("--list").output
     result = command("--undo", "nothing")
@@ -142,8 +142,8 @@ def test_an_undo_tells_of_records_that_were_one_row_with_a_gateways(exported: Pa
     merging.merge_waiting(engine)
     engine.dispose()
     assert [
-        "0 rows are taken away again.",
-        "1 records were one row with a gateway's: those rows are as they were before.",
+        "Taken away again: 0 rows.",
+        "One row with a gateway's: 1 record; those rows are as they were before.",
     ] == command("--undo", "i").output.splitlines()
 
 
