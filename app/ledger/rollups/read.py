@@ -48,6 +48,7 @@ from app.ledger.rollups.among import among
 from app.ledger.rollups.contribution import LEVELS, SUMS
 from app.ledger.rollups.distribution import Distribution
 from app.ledger.rollups.plan import Plan, Span
+from app.ledger.rollups.reaching import reach
 from app.ledger.rollups.state import RollupState
 from engine.model import Kind, Reason, Status
 
@@ -97,7 +98,9 @@ def planned(
     state = state or states.read(connection)
     if state.missing:
         return plans.only_rows(view.start, view.end, edges)
-    return plans.plan(view.start, view.end, edges, levels, state)
+    end = reach(connection, view, levels[0])
+    edges = [end if view.end <= edge < end else edge for edge in edges]
+    return plans.plan(view.start, end, edges, levels, state)
 
 
 @dataclass(frozen=True, slots=True)

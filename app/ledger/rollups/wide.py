@@ -19,6 +19,7 @@ from app.ledger.rollups.among import listed, sessions_among
 from app.ledger.rollups.contribution import HOUR, SESSION_LEVELS, start_of
 from app.ledger.rollups.lives import EVERYTHING, SIZES, TOGETHER, Block, in_blocks
 from app.ledger.rollups.plan import Plan, plan
+from app.ledger.rollups.reaching import reach
 from app.ledger.rollups.shares import Share, count_shares
 from app.ledger.rollups.state import RollupState
 from app.ledger.rollups.unfiltered import parts
@@ -43,15 +44,17 @@ def core(connection: Connection, view: Filter) -> Core | None:
     if view.include or view.exclude or view.q is not None or view.by != "started":
         return None
     state = states.read(connection)
-    return None if state.missing else _core(view, state)
+    if state.missing:
+        return None
+    return _core(view.start, reach(connection, view, SESSION_LEVELS[0]), state)
 
 
-def _core(view: Filter, state: RollupState) -> Core | None:
-    first = -(-view.start // HOUR)
-    end = min(start_of(HOUR, view.end), state.whole_until(HOUR)) // HOUR
+def _core(start: int, until: int, state: RollupState) -> Core | None:
+    first = -(-start // HOUR)
+    end = min(start_of(HOUR, until), state.whole_until(HOUR)) // HOUR
     if first >= end:
         return None
-    sides = ((view.start, first * HOUR), (end * HOUR, view.end))
+    sides = ((start, first * HOUR), (end * HOUR, until))
     return Core(
         first,
         end,

@@ -1,5 +1,7 @@
 """Rollups equal the rows, whatever happened to these and however they are asked for."""
 
+from collections.abc import Iterable
+
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -7,6 +9,7 @@ from app.ledger import retention
 from app.ledger.filters import Filter
 from app.ledger.rollups.contribution import DAY, FIVE, QUARTER
 from app.ledger.rollups.read import SESSIONS, TIMES, serves
+from app.ledger.rows import TurnRow
 from tests.support.rollups import (
     FIRST,
     Model,
@@ -41,6 +44,14 @@ def views(grid: int = 1) -> st.SearchStrategy[list[Filter]]:
     return wide.map(lambda some: [WITHOUT_END, *some])
 
 
+def to_the_last(known: Iterable[TurnRow], views: Iterable[Filter]) -> list[Filter]:
+    """The same, until just before the last turn begins, and until it has begun."""
+    last = max(row.started_at for row in known)
+    return [
+        view.window(min(view.start, last - 1), end) for view in views for end in (last, last + 1)
+    ]
+
+
 @few
 @given(steps, views(), edges())
 def test_after_any_sequence_the_figures_are_those_of_the_rows(holding, done, views, cuts):
@@ -48,7 +59,7 @@ def test_after_any_sequence_the_figures_are_those_of_the_rows(holding, done, vie
         for name, some in done:
             getattr(model, name)(some)
         known = list(model.rows.values())
-        for view in views:
+        for view in [*views, *(to_the_last(known, views) if known else ())]:
             assert expected_whole(known, view) == found_whole(model.engine, view)
             assert expected_series(known, view, cuts) == found_series(model.engine, view, cuts)
         before = model.stored()
@@ -77,7 +88,7 @@ def test_what_was_deleted_as_too_old_stays_in_the_figures(
             if name == "rebuild":
                 prune()
         known = list(model.rows.values())
-        for view in views:
+        for view in [*views, *(to_the_last(known, views) if known else ())]:
             found, wanted = found_whole(model.engine, view), expected_whole(known, view)
             of_sessions = ("count", "residency") if serves(view, SESSIONS) else ()
             for name in ("total", "continuity", "tokens", *of_sessions):

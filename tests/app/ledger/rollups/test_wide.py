@@ -7,7 +7,7 @@ from app.ledger.database import reading
 from app.ledger.filters import Filter
 from app.ledger.rollups import apply, sessions, wide
 from app.ledger.rollups import state as states
-from app.ledger.rollups.contribution import DAY, HOUR, MINUTE
+from app.ledger.rollups.contribution import DAY, HOUR, MINUTE, QUARTER
 from app.ledger.rollups.lives import SIZES, TOGETHER, block_of
 from app.ledger.rollups.plan import only_rows
 from app.ledger.rollups.wide import Core, cover, cut
@@ -91,7 +91,7 @@ def test_a_filter_a_short_window_and_a_ledger_that_is_not_counted_have_no_core(e
     hour = VIEW.start - VIEW.start % HOUR
     with engine.begin() as connection:
         assert wide.core(connection, VIEW.narrow("model", "x")) is None
-        assert wide.core(connection, VIEW.window(hour + 1, hour + 2 * HOUR - 1)) is None
+        assert wide.core(connection, VIEW.window(hour + 1, hour + 2 * HOUR - QUARTER - 1)) is None
         states.put(connection, states.MISSING, 1)
         assert wide.core(connection, VIEW) is None
 
