@@ -91,6 +91,8 @@ def lost(turn: Turn, cause: str) -> Ended:
     turn.error_code = cause
     timed_out = cause.endswith("timeout")
     message = "The upstream did not answer in time." if timed_out else "The upstream was lost."
+    if cause.startswith("connect_"):
+        message = "The upstream could not be reached. Check its address and the network."
     status = 504 if timed_out else 502
     return Ended(status, failures.synthetic(status, cause, message))
 

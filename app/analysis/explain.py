@@ -136,6 +136,8 @@ def _advice(row: TurnRow, reason: str) -> Advice | None:
 
 def _stopped(row: TurnRow) -> str:
     said = STOPPED.get(row.status, f"The turn ended as {row.status}")
+    if row.status == Status.ERROR and row.http_status is not None:
+        said = "The turn was answered with an error"
     details = [
         text
         for text in (

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from engine.model import Kind, Mode, Reason
 from engine.outcome import Answer, Singly, lost, name_of, nested
 from engine.sessions import Scope
@@ -25,6 +27,19 @@ def test_a_lost_upstream_is_502_and_its_cause_is_on_the_turn():
 
 def test_a_timeout_is_504():
     assert 504 == lost(a_turn(), "first_event_timeout").status
+
+
+@pytest.mark.parametrize(
+    ("cause", "said"),
+    [
+        ("connect_refused", "could not be reached. Check its address"),
+        ("connect_timeout", "could not be reached. Check its address"),
+        ("first_event_timeout", "did not answer in time"),
+        ("connection_lost", "was lost"),
+    ],
+)
+def test_an_upstream_that_was_never_reached_is_told_apart_from_a_lost_one(cause, said):
+    assert said in json.loads(lost(a_turn(), cause).body)["error"]["message"]
 
 
 def test_only_the_kind_of_an_exception_is_told():

@@ -177,6 +177,12 @@ def test_a_turn_that_did_not_succeed_says_so_first(status):
     assert explain(make_row(status=str(status))).sentence.endswith(".")
 
 
+def test_an_error_that_was_answered_is_told_apart_from_a_turn_without_an_end():
+    answered = explain(make_row(status="error", http_status=400, error_code="invalid_type"))
+    assert "The turn was answered with an error (HTTP 400, invalid_type)." == answered.sentence
+    assert "The turn never came to an end." == explain(make_row(status="error")).sentence
+
+
 def test_a_client_that_left_is_no_fault():
     assert explain(make_row(status="client_closed")).kind is WhyKind.EXPECTED
 
