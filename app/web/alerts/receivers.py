@@ -9,6 +9,7 @@ from fastapi import APIRouter, Request
 
 from app.alerts import delivery_log, drill
 from app.alerts.delivery_log import Delivery
+from app.alerts.endpoints import Kind
 from app.alerts.receivers import PAGE, Receiver
 from app.alerts.service import Alerts
 from app.alerts.states import Told
@@ -37,14 +38,14 @@ def router(web: Web) -> APIRouter:
             }
         )
 
-    @api.post("", openapi_extra=takes(*NEW, needed=("name", "kind", "url")))
+    @api.post("", openapi_extra=takes(*NEW, needed=("name", "url")))
     def make_receiver(body: Body) -> JsonAnswer:
         """Make a receiver. `url` and `secrets` are texts or `env:NAME`."""
         bodies.only(body, *NEW)
         alerts = web.alerting
         made = alerts.receivers.create(
             bodies.text(body, "name"),
-            bodies.text(body, "kind"),
+            bodies.optional_text(body, "kind") or Kind.WEBHOOK,
             bodies.text(body, "url", most=4_000),
             bodies.texts(body, "secrets") or [],
         )

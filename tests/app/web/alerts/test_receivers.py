@@ -36,6 +36,10 @@ def test_a_receiver_is_made_changed_and_deleted(alerting):
     assert ["ops"] == [each["name"] for each in alerting.get(URL)["receivers"]]
 
 
+def test_a_receiver_without_a_kind_is_a_webhook_as_in_the_settings_file(alerting):
+    assert "webhook" == make(alerting, kind=None)["kind"]
+
+
 def test_a_receiver_that_rules_name_keeps_its_name(alerting):
     """By another one they would tell nobody."""
     path = f"{URL}/{make(alerting)['id']}"
