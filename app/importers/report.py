@@ -40,7 +40,7 @@ def text(report: Report) -> list[str]:
         )
     if report.unchanged:
         files = count(report.unchanged, "file")
-        lines.append(f"{files} had been imported, and nothing in them has changed.")
+        lines.append(f"Imported before, and unchanged: {files}.")
     if report.import_id is None:
         return lines if report.unchanged else [*lines, "There was nothing to import."]
     if report.merged:

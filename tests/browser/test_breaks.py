@@ -45,6 +45,16 @@ def narrow(page: Page) -> None:
     page.set_viewport_size({"width": 1600, "height": 900})
 
 
+def test_what_was_seen_days_ago_is_told_in_days(open_page, empty_server):
+    lost = {"mode": "ws_full", "reason": "prefix_mismatch", "fingerprint": "f1"}
+    days = [empty_server.now - hours * 3_600_000 for hours in (47, 5 * 24)]
+    empty_server.write([make_row(started_at=at, **lost) for at in days])
+    page, _ = open_page()
+    open_breaks(page, empty_server, "?from=now-7d")
+    expect(groups(page)).to_contain_text("47 h ago")
+    expect(groups(page)).to_contain_text("first 5 d ago")
+
+
 def test_from_a_cause_to_its_rows_and_to_what_was_new(open_page, sampled, axe):
     page, _ = open_page()
     open_breaks(page, sampled)

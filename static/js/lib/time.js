@@ -114,12 +114,13 @@ export function fromField(value) {
   return new Date(exact.length ? Math.min(...exact) : Math.max(...guesses));
 }
 
-/** "now", "12 s ago", "3 min ago" @param {number} seconds */
+/** "now", "12 s ago", "3 min ago", "3 d ago" @param {number} seconds */
 export function ago(seconds) {
   if (seconds < 2) return "just now";
   if (seconds < 90) return `${Math.floor(seconds)} s ago`;
   if (seconds < 5400) return `${Math.round(seconds / 60)} min ago`;
-  return `${Math.round(seconds / 3600)} h ago`;
+  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h ago`;
+  return `${Math.round(seconds / 86_400)} d ago`;
 }
 
 const UNITS = /** @type {Record<string, [string, number]>} */ ({

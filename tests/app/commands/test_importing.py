@@ -77,7 +77,7 @@ def test_rows_that_the_service_would_delete_are_told_of_unless_it_keeps_all(
 def test_import_twice_reads_nothing_again_unless_it_is_asked_for(exported: Path):
     command(str(exported))
     result = command(str(exported))
-    assert "2 files had been imported, and nothing in them has changed.\n" == result.output
+    assert "Imported before, and unchanged: 2 files.\n" == result.output
     assert (0, 2) == (result.exit_code, held())
     assert 0 == command("--list").exit_code
     only_import()

@@ -71,7 +71,7 @@ def test_nothing_new_needs_no_undoing():
 
 
 def test_files_that_have_not_changed_are_told_and_are_no_failure():
-    said = "2 files had been imported, and nothing in them has changed."
+    said = "Imported before, and unchanged: 2 files."
     assert [said] == text(Report(None, [], unchanged=2))
     assert said in text(Report("abcd", [file("a.csv")], unchanged=2))
     assert ["There was nothing to import."] == text(Report(None, []))
