@@ -6,9 +6,7 @@ digests stay (``engine.condensed``, where the rule stands by which those prove).
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from operator import itemgetter, ne
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import overload
 from weakref import ReferenceType, ref
 
@@ -16,23 +14,8 @@ from msgspec import Raw
 
 from engine.condensed import Condensed, Entry
 from engine.errors import NotKept
-from engine.freezing import Keys
-from engine.held import AS_SPELLED, Digested, HeldItem, Odd, same_fields
-from engine.items import parse
-from engine.reading import Reader
-from engine.spelling import Items, Spelling
-
-__all__ = [
-    "Baseline",
-    "Behind",
-    "HeldItem",
-    "digested",
-    "frozen",
-    "grown",
-    "matched",
-    "proven",
-    "weight_of_fields",
-]
+from engine.held import AS_SPELLED, Digested, HeldItem, Odd
+from engine.spelling import Spelling
 
 
 class Baseline(Sequence[HeldItem]):
@@ -236,10 +219,6 @@ class Baseline(Sequence[HeldItem]):
         self._made, self._odd_at, self._weight = {}, None, None
 
 
-_AT_ONCE = 32
-"""So many items in another spelling are read before the first of them is judged."""
-
-
 class Behind(Sequence[HeldItem]):
     """The items of a sequence from one on, of which a baseline makes those that are looked at."""
 
@@ -289,125 +268,9 @@ def weight_of_fields(fields: Mapping[str, Raw]) -> int:
     return sum(_PER_FIELD + len(name) + len(raw) for name, raw in fields.items())
 
 
-def grown(known: Sequence[HeldItem], now: Sequence[Raw], outputs: Iterable[Raw]) -> Baseline:
-    """What is held once a request that repeats all ``known`` items was answered with these."""
-    received = tuple(HeldItem(raw.copy(), received=True) for raw in outputs)
-    for item in received:
-        item.expect()
-    made = _grown(known, now, received)
-    if isinstance(known, Baseline):
-        made.grew_from(known)
-    return made
-
-
-def _grown(
-    known: Sequence[HeldItem], now: Sequence[Raw], received: tuple[HeldItem, ...]
-) -> Baseline:
-    spelling = now.spelling if isinstance(now, Items) else None
-    if spelling is not None:
-        return Baseline(spelling, _oddities(known, now), received)
-    new = tuple(HeldItem(raw.copy(), received=False) for raw in now[len(known) :])
-    if isinstance(known, Baseline) and isinstance(now, Items) and now.base is known:
-        # The client named this baseline instead of repeating it.
-        last, table = known.newest(), known.newest().condensed
-        if last is known:
-            more = (*known.more, *new, *received)
-            return Baseline(known.spelling, known.odd, more, condensed=table)
-        if table is not None:
-            first = table.first(len(known))
-            more = (*last.more[: len(known) - len(first)], *new, *received)
-            return Baseline(None, (), more, condensed=first)
-    proven = (held.spelled(item) for held, item in zip(known, now, strict=False))
-    return Baseline(None, (), (*proven, *new, *received))
-
-
-def _oddities(known: Sequence[HeldItem], now: Sequence[Raw]) -> tuple[tuple[int, Odd], ...]:
-    first = proven(known, now)
-    odd = known.odd if isinstance(known, Baseline) else ()
-    # Those of the items that were looked at are worked out anew.
-    odd = odd[: bisect_left(odd, first, key=itemgetter(0))]
-    if (table := digested(known)) is not None:
-        odd = tuple((index, Odd(None, *marks)) for index, *marks in table.marks(now))
-        first = len(table)
-    pairs = zip(known[first:], now[first:], strict=False)
-    more = ((index, held.odd(item)) for index, (held, item) in enumerate(pairs, first))
-    return (*odd, *((index, entry) for index, entry in more if entry is not None))
-
-
 def digested(known: Sequence[HeldItem]) -> Condensed | None:
     """The first of these items, where only their digests are kept."""
     if not isinstance(known, Baseline):
         return None
     table = known.newest().condensed
     return None if table is None else table.first(len(known)) or None
-
-
-def proven(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
-    """How many of the first items are known to be the same without looking at one of them."""
-    if not isinstance(known, Baseline) or not isinstance(now, Items):
-        return 0
-    if now.base is known:
-        return len(known)
-    return 0 if known.spelling is None else now.repeats(known.spelling)
-
-
-def matched(
-    known: Sequence[HeldItem], now: Sequence[Raw], freeze: Keys = (), read: Reader = parse
-) -> int:
-    """How many of the baseline's items a request repeats, from the first on."""
-    length = min(len(known), len(now))
-    start = proven(known, now)
-    if start < length and (table := digested(known)) is not None:
-        upto = min(length, len(table))
-        start = table.repeated(now, upto)
-        if start < upto:
-            return start
-    if start >= length:
-        return length
-    echoes = known.echoes(start) if isinstance(known, Baseline) else [i.echo for i in known]
-    sent = now[start:length]
-    # Most that is spelled anew has most items as they were: those are passed over in one go.
-    others = [i for i, is_other in enumerate(map(ne, echoes, sent), start) if is_other]
-    alike: Collection[int] = ()
-    for n, i in enumerate(others):
-        if n % _AT_ONCE == 0:
-            alike = _alike(known, now, others[n : n + _AT_ONCE])
-        if i not in alike and known[i].difference(sent[i - start], freeze, read) is not None:
-            return i
-    return length
-
-
-def _alike(
-    known: Sequence[HeldItem], now: Sequence[Raw], indices: Sequence[int]
-) -> Collection[int]:
-    """Which of these items surely are the same, found out with few calls."""
-    if not isinstance(known, Baseline):
-        return ()  # only what stands in a body that was read is sure to be UTF-8
-    pairs = [(i, raw, now[i]) for i, raw in known.as_spelled(indices)]
-    if not pairs:
-        return ()
-    places, held, sent = zip(*pairs, strict=True)
-    return {i for i, is_same in zip(places, same_fields(held, sent), strict=True) if is_same}
-
-
-def frozen(known: Sequence[HeldItem], now: Sequence[Raw]) -> int:
-    """How many of the ``known`` items, all proven, the request spells as only a policy allows."""
-    if not isinstance(known, Baseline):
-        return sum(item.freezes(raw) for item, raw in zip(known, now, strict=False))
-    start, before = proven(known, now), _frozen_at(known.newest())
-    if (table := digested(known)) is not None:
-        start = max(start, len(table))  # other bytes would not have been proven
-    count = sum(index < start for index in before)
-    spelled = zip(known.echoes(start), now[start : len(known)], strict=True)
-    for index, (echo, raw) in enumerate(spelled, start):
-        count += index in before if raw == echo else known[index].freezes(raw)
-    return count
-
-
-def _frozen_at(newest: Baseline) -> set[int]:
-    more = enumerate(newest.more, len(newest) - len(newest.more))
-    return {
-        *(index for index, odd in newest.odd if odd.frozen),
-        *(index for index, item in more if item.frozen),
-        *(newest.condensed.frozen() if newest.condensed is not None else ()),
-    }

@@ -19,9 +19,11 @@ from enum import Enum
 
 from msgspec import Raw
 
-from engine import baseline, digests
-from engine.baseline import Baseline, HeldItem, weight_of_fields
+from engine import digests, matching
+from engine.baseline import Baseline, digested, weight_of_fields
 from engine.freezing import Keys
+from engine.growing import grown
+from engine.held import HeldItem
 from engine.items import parse
 from engine.model import ColdCause, EpochReason
 from engine.reading import Reader
@@ -88,7 +90,7 @@ class Anchor:
     @property
     def is_forgotten(self) -> bool:
         """Only digests of it are kept, and it cannot be continued: nobody can say what it holds."""
-        return not self.is_live and baseline.digested(self.items) is not None
+        return not self.is_live and digested(self.items) is not None
 
     def give_way(self, successor: Anchor) -> None:
         """``successor`` extends this one: of what both hold, one copy is kept."""
@@ -112,14 +114,14 @@ class Anchor:
 
         ``freeze`` is that of the policy of the anchor's upstream.
         """
-        return baseline.matched(self.items, request_items, freeze, read)
+        return matching.matched(self.items, request_items, freeze, read)
 
     def is_proven(self, request_items: Sequence[Raw]) -> bool:
         """Whether a body need not be read to say how many items the request repeats."""
         held = self.items
         if not isinstance(held, Baseline):
             return True
-        return baseline.proven(held, request_items) >= len(held) - len(held.more) > 0
+        return matching.proven(held, request_items) >= len(held) - len(held.more) > 0
 
 
 def known(anchors: Iterable[Anchor]) -> list[Known]:
@@ -266,7 +268,7 @@ class Staged:
 
     def baseline(self, outputs: Sequence[Raw], key: bytes) -> tuple[Baseline, bytes]:
         """Baseline and transcript digest once these items were answered."""
-        return baseline.grown(self.known, self.items, outputs), self.digest(outputs, key)
+        return grown(self.known, self.items, outputs), self.digest(outputs, key)
 
     def digest(self, outputs: Iterable[Raw], key: bytes) -> bytes:
         """Transcript digest once these items were answered."""
@@ -294,5 +296,5 @@ def stage(
         prefix=digests.EMPTY if extended is None else extended.digest,
         frozen=0
         if extended is None or not freeze
-        else baseline.frozen(extended.items, request_items),
+        else matching.frozen(extended.items, request_items),
     )

@@ -10,9 +10,10 @@ from typing import TypeVar
 from msgspec import Raw
 
 from engine import items
-from engine.baseline import Baseline, HeldItem, digested
+from engine.baseline import Baseline, digested
 from engine.chain import Anchor
 from engine.condensed import Condensed
+from engine.held import HeldItem
 
 
 def most_echoed(anchors: Iterable[Anchor], request_items: Sequence[Raw]) -> Anchor | None:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from engine import baseline, items, kept
+from engine import items, kept, matching
 from engine.chain import Chain
 from engine.condensed import Condensed
 from engine.frozen import Frozen
@@ -147,7 +147,7 @@ def touch_what_is_only_observed(monkeypatch):
 
 
 def count_nothing_as_frozen(monkeypatch):
-    monkeypatch.setattr(baseline, "frozen", lambda known, now: 0)
+    monkeypatch.setattr(matching, "frozen", lambda known, now: 0)
 
 
 def take_digests_for_granted(monkeypatch):

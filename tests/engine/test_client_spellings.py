@@ -19,7 +19,7 @@ from msgspec import Raw
 
 from app.demo.provider.replies import Reply
 from engine import items
-from engine.baseline import HeldItem
+from engine.held import HeldItem
 from engine.model import Mode, Reason
 from tests.support.captures import SHAPES, load
 from tests.support.loopback import Stack

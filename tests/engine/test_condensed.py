@@ -11,10 +11,13 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import items as rules
-from engine.baseline import Baseline, HeldItem, digested, frozen, grown, matched
+from engine.baseline import Baseline, digested
 from engine.chain import Anchor, stage
 from engine.condensed import BYTES_PER_ITEM, Condensed, Entry
 from engine.errors import NotKept
+from engine.growing import grown
+from engine.held import HeldItem
+from engine.matching import frozen, matched
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
 from tests.support.transcripts import STYLES, body, messages, raw, said, written

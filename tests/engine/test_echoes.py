@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import echoes
-from engine.baseline import grown
 from engine.chain import Anchor, HeldItem, known, stage
 from engine.echoes import most_echoed
+from engine.growing import grown
 from engine.request import own_copy, split
 from engine.spelling import Items
 

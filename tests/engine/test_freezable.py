@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from engine import baseline
+from engine import matching
 from engine.divergence import describe
 from engine.held import HeldItem
 
@@ -28,7 +28,7 @@ def said(text: str) -> Json:
 
 def told(before: list[Json], now: list[Json], freeze: tuple[str, ...] = ()) -> tuple[str, ...]:
     there, sent = held(before), raws(now)
-    index = baseline.matched(there, sent, freeze)
+    index = matching.matched(there, sent, freeze)
     visible = ("_meta", "_seen", "rows")
     return describe(there, sent, index, key=b"k", visible_keys=visible, freeze=freeze).freezable
 
@@ -82,4 +82,4 @@ ITEMS = st.one_of(
 def test_with_the_keys_frozen_the_prefix_is_proven(before, now):
     keys = told(before, now)
     if keys:
-        assert len(before) == baseline.matched(held(before), raws(now), keys)
+        assert len(before) == matching.matched(held(before), raws(now), keys)

@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import items
-from engine.baseline import HeldItem, frozen, grown, matched
 from engine.chain import Anchor, stage
+from engine.growing import grown
+from engine.held import HeldItem
+from engine.matching import frozen, matched
 from engine.request import own_copy, split
 from engine.spelling import Known
 from tests.support.frozen_oracle import same_under

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec import Raw
 
-from engine import baseline, freezing, items
+from engine import freezing, items, matching
 from engine.alignment import Alignment, align
 from engine.divergence import describe
 from engine.held import HeldItem
@@ -40,7 +40,7 @@ def held(history: list[Json]) -> list[HeldItem]:
 
 def told(before: list[Json], now: list[Json], keys: tuple[str, ...] = KEYS) -> Evidence:
     there, sent = held(before), [raw(item) for item in now]
-    index = baseline.matched(there, sent, keys)
+    index = matching.matched(there, sent, keys)
     return describe(there, sent, index, key=b"k", visible_keys=("_meta", "rows"), freeze=keys)
 
 

@@ -6,9 +6,10 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import freezing, items
-from engine.baseline import Baseline, matched
+from engine.baseline import Baseline
 from engine.errors import UnreadableRequest
 from engine.held import HeldItem, Odd, same_fields
+from engine.matching import matched
 from engine.request import split
 
 KEYS = ['"id"', '"status"', '"type"', '"role"', '"content"', '"summary"', '"encrypted_content"',
@@ -117,7 +118,7 @@ def test_items_that_are_spelled_anew_are_judged_a_few_at_once_and_not_one_by_one
         asked.append(len(held))
         return same_fields(held, now)
 
-    monkeypatch.setattr("engine.baseline.same_fields", counted)
+    monkeypatch.setattr("engine.matching.same_fields", counted)
     monkeypatch.setattr(HeldItem, "difference", pytest.fail)
     old = split(b'{"input":[' + b",".join(b'{"n":%d,"a":1}' % n for n in range(70)) + b"]}")
     new = split(b'{"input":[' + b",".join(b'{"a":1,"n":%d}' % n for n in range(70)) + b",1]}")

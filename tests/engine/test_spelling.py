@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from engine import spelling
-from engine.baseline import Baseline, HeldItem
+from engine.baseline import Baseline
+from engine.held import HeldItem
 from engine.request import own_copy, split
 from engine.spelling import Items, Known
 

@@ -35,6 +35,11 @@ def _tests(*names: str) -> tuple[str, ...]:
     return tuple(f"tests/engine/{name}" for name in names)
 
 
+_BASELINE = _tests(
+    "test_baseline.py", "test_matching.py", "test_growing.py", "test_condensed.py",
+    "test_freeze_baseline.py", "test_decision.py", "test_echoes.py", "test_same_fields.py",
+)  # fmt: skip
+
 TARGETS = (
     Target("engine/items.py", _tests("test_items.py", "items", "test_decision.py")),
     Target("engine/decision.py", _tests("test_decision.py")),
@@ -53,16 +58,9 @@ TARGETS = (
         "engine/held.py",
         _tests("test_held.py", "test_freeze_baseline.py", "test_same_fields.py", "test_condensed.py"),
     ),
-    Target(
-        "engine/baseline.py",
-        _tests(
-            "test_baseline.py", "test_condensed.py", "test_freeze_baseline.py", "test_decision.py",
-            "test_echoes.py", "test_same_fields.py",
-        ),
-        (
-            "Baseline.as_spelled", "_alike", "_oddities", "digested", "proven", "matched",
-        ),
-    ),
+    Target("engine/baseline.py", _BASELINE, ("Baseline.as_spelled", "digested")),
+    Target("engine/matching.py", _BASELINE, ("_alike", "proven", "matched")),
+    Target("engine/growing.py", _BASELINE, ("_oddities",)),
     Target("engine/reading.py", _tests("test_reading.py")),
     Target("engine/condensed.py", _tests("test_condensed_records.py", "test_held.py")),
     Target("engine/chain.py", _tests("test_chain.py", "test_chain_rules.py")),
