@@ -114,6 +114,7 @@ class HttpConnection(HttpToolsProtocol):
         else:
             self._next_look.cancel()
             super().handle_websocket_upgrade()
+            self._let_go()
 
     def _should_upgrade(self) -> bool:
         is_get = self.parser.get_method() == b"GET"  # else it is a request like any other
@@ -155,9 +156,12 @@ class HttpConnection(HttpToolsProtocol):
             self._gathered.end(None)
         if self._listener is not None:
             self._listener()
-        # Each holds this connection: nothing of it is to wait for the cyclic collector.
-        self.cycle = self.scope = self._listener = None  # type: ignore[assignment]
-        del self._parsed
+        self._let_go()
+
+    def _let_go(self) -> None:
+        """Each of these holds this connection, which is not to wait for the cyclic collector."""
+        self.cycle = self.scope = self.parser = None  # type: ignore[assignment]
+        self._parsed = self._listener = None  # type: ignore[assignment]
 
     def on_body(self, body: bytes) -> None:
         if self._gathered is None:

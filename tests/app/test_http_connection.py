@@ -692,7 +692,15 @@ def test_what_was_handed_over_is_looked_at_no_more():
         assert not virtual_time.run(wait())
 
 
-def test_nothing_of_a_connection_that_ended_waits_for_the_cyclic_collector():
+@pytest.fixture
+def uncollected():
+    """The cyclic collector does nothing meanwhile."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def test_nothing_of_a_connection_that_ended_waits_for_the_cyclic_collector(uncollected):
     async def serve():
         one = Client(Reader())
         one.say(post(1) + b"1")
@@ -700,8 +708,18 @@ def test_nothing_of_a_connection_that_ended_waits_for_the_cyclic_collector():
         one.leave()
         return weakref.ref(one.protocol), weakref.ref(one.transport)
 
-    gc.disable()
-    try:
-        assert [None, None] == [known() for known in virtual_time.run(serve())]
-    finally:
-        gc.enable()
+    assert [None, None] == [known() for known in virtual_time.run(serve())]
+
+
+def test_nor_does_one_that_became_a_websocket(uncollected):
+    async def serve():
+        one = Client(Reader())
+        one.protocol.ws_protocol_class = lambda **_: Upgraded()
+        one.say(GET[:-2] + WEBSOCKET + b"\r\n")
+        return weakref.ref(one.protocol)
+
+    assert virtual_time.run(serve())() is None
+
+
+class Upgraded(asyncio.Protocol):
+    """What serves a WebSocket, and takes no notice of it."""
