@@ -13,11 +13,13 @@ from sqlalchemy import ColumnElement, Connection, Dialect, and_, case, func, lit
 from app.ledger.cells import INCREMENTAL, has_price, known_usage, nano_usd
 from app.ledger.conditions import generation
 from app.ledger.models import turns
+from app.ledger.rollups import tables
 from app.ledger.rollups.among import listed, sessions_among
 from app.ledger.rollups.plan import Plan
 from engine.model import Reason, UsageState
 
 c = turns.c
+(_BY_KEY,) = (index.name for index in tables.sessions.indexes)
 
 
 def sums(
@@ -55,16 +57,20 @@ def parts(dialect: Dialect, made: Plan, columns: Sequence[str] = (), whose: str 
     the other; of each session there may be many.
 
     ``whose`` is a condition that leaves few of them. These are to be looked up by their keys:
-    without statistics SQLite would read whole stretches, but not by an expression.
+    without statistics SQLite would read whole stretches, unless it is told the index. That it
+    enters at a level and a start too, if these are not one of several.
     """
-    spans = _spans(made, "level + 0" if whose else "level")
-    if whose and spans:  # each way in one pass: by key, or by stretch
+    spans, table = _spans(made), "rollup_sessions"
+    if whose and dialect.name == "sqlite":
+        spans = [f"{whose} AND {span}" for span in spans]
+        table = f"{table} INDEXED BY {_BY_KEY}"
+    elif whose and spans:
         spans = [f"{whose} AND ({' OR '.join(spans)})"]
     of_row = _of_row(dialect)
     row = ", ".join(["session_key", *(f"{of_row[name]} AS {name}" for name in columns)])
     return [
         *(
-            f"SELECT {', '.join(('session_key', *columns))} FROM rollup_sessions WHERE {span}"  # noqa: S608  (our names and numbers)
+            f"SELECT {', '.join(('session_key', *columns))} FROM {table} WHERE {span}"  # noqa: S608  (our names and numbers)
             for span in spans
         ),
         *(
@@ -75,9 +81,9 @@ def parts(dialect: Dialect, made: Plan, columns: Sequence[str] = (), whose: str 
     ]
 
 
-def _spans(made: Plan, level: str = "level") -> list[str]:
+def _spans(made: Plan) -> list[str]:
     return [
-        f"({level} = {length} AND start >= {first} AND start < {end})"
+        f"(level = {length} AND start >= {first} AND start < {end})"
         for length, some in made.stretches.items()
         for first, end in some
     ]
