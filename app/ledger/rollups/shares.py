@@ -26,9 +26,12 @@ def stored_shares(shares: Mapping[Share, int]) -> bytes:
 
 def count_shares(stored: bytes) -> Counter[Share]:
     """How many sessions have each share."""
-    return Counter(
-        {(share & _LOWER, share >> 32): number for share, number in _counts(stored).items()}
-    )
+    return Counter({split(share): number for share, number in _counts(stored).items()})
+
+
+def split(share: int) -> Share:
+    """A share as it stands in a string."""
+    return share & _LOWER, share >> 32
 
 
 def summed_shares(parts: Sequence[bytes]) -> bytes:

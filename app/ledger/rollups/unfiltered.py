@@ -56,9 +56,19 @@ def parts(dialect: Dialect, made: Plan, columns: Sequence[str] = (), whose: str 
     """Queries for the keys and columns of sessions in the stretches and rows of a plan, one below
     the other; of each session there may be many.
 
-    ``whose`` is a condition that leaves few of them. These are to be looked up by their keys:
-    without statistics SQLite would read whole stretches, unless it is told the index. That it
-    enters at a level and a start too, if these are not one of several.
+    ``whose`` is a condition that leaves few of them.
+    """
+    of_row = _of_row(dialect)
+    row = ", ".join(["session_key", *(f"{of_row[name]} AS {name}" for name in columns)])
+    return [*of_stretches(dialect, made, columns, whose), *of_rows(made, row, whose)]
+
+
+def of_stretches(dialect: Dialect, made: Plan, columns: Sequence[str], whose: str) -> list[str]:
+    """Those of stretches.
+
+    Few sessions are to be looked up by their keys: without statistics SQLite would read whole
+    stretches, unless it is told the index. That it enters at a level and a start too, if these are
+    not one of several.
     """
     spans, table = _spans(made), "rollup_sessions"
     if whose and dialect.name == "sqlite":
@@ -66,18 +76,16 @@ def parts(dialect: Dialect, made: Plan, columns: Sequence[str] = (), whose: str 
         table = f"{table} INDEXED BY {_BY_KEY}"
     elif whose and spans:
         spans = [f"{whose} AND ({' OR '.join(spans)})"]
-    of_row = _of_row(dialect)
-    row = ", ".join(["session_key", *(f"{of_row[name]} AS {name}" for name in columns)])
+    names = ", ".join(("session_key", *columns))
+    return [f"SELECT {names} FROM {table} WHERE {span}" for span in spans]  # noqa: S608  (our names and numbers)
+
+
+def of_rows(made: Plan, columns: str, whose: str) -> list[str]:
+    """Those of rows."""
     return [
-        *(
-            f"SELECT {', '.join(('session_key', *columns))} FROM {table} WHERE {span}"  # noqa: S608  (our names and numbers)
-            for span in spans
-        ),
-        *(
-            f"SELECT {row} FROM turns WHERE {f'{whose} AND ' if whose else ''}"  # noqa: S608
-            f"started_at >= {first} AND started_at < {end}"
-            for first, end in made.rows
-        ),
+        f"SELECT {columns} FROM turns WHERE {f'{whose} AND ' if whose else ''}"  # noqa: S608
+        f"started_at >= {first} AND started_at < {end}"
+        for first, end in made.rows
     ]
 
 
@@ -97,14 +105,14 @@ def _amount(column: ColumnElement[Any], condition: ColumnElement[bool]) -> Colum
     return case((condition, func.coalesce(column, 0)), else_=0)
 
 
-_known = and_(generation, c.mode.is_not(None))
-_incremental = and_(_known, c.mode.in_(sorted(INCREMENTAL)))
-_eligible = and_(_known, c.eligible)
+known_mode = and_(generation, c.mode.is_not(None))
+_incremental = and_(known_mode, c.mode.in_(sorted(INCREMENTAL)))
+_eligible = and_(known_mode, c.eligible)
 _usage = and_(generation, known_usage)
 OF_ROW: dict[str, ColumnElement[int]] = {
     "turns": literal(1),
     "generation": _one(generation),
-    "known": _one(_known),
+    "known": _one(known_mode),
     "incremental": _one(_incremental),
     "eligible": _one(_eligible),
     "breaks": _one(and_(_eligible, c.mode.not_in(sorted(INCREMENTAL)))),

@@ -8,19 +8,21 @@ those that go on beyond it.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlalchemy import Connection
 
 from app.ledger.filters import Filter
 from app.ledger.rollups import state as states
+from app.ledger.rollups.adding import SHARE, TURNS, Number, added, counted
 from app.ledger.rollups.among import listed, sessions_among
 from app.ledger.rollups.contribution import HOUR, SESSION_LEVELS, start_of
 from app.ledger.rollups.lives import EVERYTHING, SIZES, TOGETHER, Block, in_blocks
 from app.ledger.rollups.plan import Plan, plan
 from app.ledger.rollups.reaching import reach
-from app.ledger.rollups.shares import Share, count_shares
+from app.ledger.rollups.shares import Share, count_shares, split
 from app.ledger.rollups.state import RollupState
 from app.ledger.rollups.unfiltered import parts
 
@@ -37,6 +39,9 @@ class Core:
     end: int
     hours: Plan
     beside: tuple[Plan, ...]
+    """Of hours that are over, so that sessions with turns there are not within the core."""
+    ahead: Plan | None = None
+    """What lies after it, of hours that are not over."""
 
 
 def core(connection: Connection, view: Filter) -> Core | None:
@@ -54,13 +59,14 @@ def _core(start: int, until: int, state: RollupState) -> Core | None:
     end = min(start_of(HOUR, until), state.whole_until(HOUR)) // HOUR
     if first >= end:
         return None
-    sides = ((start, first * HOUR), (end * HOUR, until))
-    return Core(
-        first,
-        end,
-        plan(first * HOUR, end * HOUR, [], SESSION_LEVELS, state),
-        tuple(plan(*side, [], SESSION_LEVELS, state) for side in sides if side[0] < side[1]),
+    is_open = end * HOUR == state.whole_until(HOUR)
+    before, hours, after = (
+        plan(*span, [], SESSION_LEVELS, state)
+        for span in pairwise((start, first * HOUR, end * HOUR, until))
     )
+    if is_open:
+        return Core(first, end, hours, (before,), after)
+    return Core(first, end, hours, (before, after))
 
 
 def within(whole: Core) -> str:
@@ -133,8 +139,10 @@ def count_others(connection: Connection, whole: Core) -> int:
         f"SELECT session_key FROM rollup_lives WHERE {_crosses(whole)} "  # noqa: S608
         f"AND (first >= {whole.first} OR last < {whole.end} OR EXISTS ({hour}))"
     )
+    sides = whole.beside if whole.ahead is None else (*whole.beside, whole.ahead)
+    # In the database, as nothing but their number is handed over.
     met = " UNION ".join(
-        [crossing, *(part for side in whole.beside for part in parts(connection.dialect, side))]
+        [crossing, *(part for side in sides for part in parts(connection.dialect, side))]
     )
     # Not by NOT EXISTS, for which PostgreSQL would read the lives of all sessions.
     inside = (
@@ -173,30 +181,40 @@ def shares(connection: Connection, whole: Core) -> Counter[Share]:
     return count_shares(b"".join(found.scalars().all()))
 
 
+def _beside(
+    connection: Connection, whole: Core, number: Number
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The sums of the sessions with turns of the window beside the core; and of those of them that
+    lie within the core, what they add up to in there."""
+    sums: Counter[str] = Counter()
+    for side in whole.beside:
+        sums.update(added(connection, side, number))
+    if whole.ahead is None:
+        return sums, {}
+    ahead = added(connection, whole.ahead, number)
+    sums.update(ahead)
+    found = connection.exec_driver_sql(
+        f"SELECT session_key, {number.value} FROM rollup_lives "  # noqa: S608
+        f"WHERE {sessions_among(connection)} AND {_holds(whole)}",
+        (listed(connection, ahead),),
+    )
+    return sums, dict(map(tuple, found))
+
+
 def residency(connection: Connection, whole: Core, cross: Collection[str]) -> Counter[Share]:
     """How many sessions of the window have each share; ``cross`` are those of ``crossing``."""
     found = shares(connection, whole)
-    names = ("incremental", "known")
-    inside = f"SELECT session_key, incremental, known FROM rollup_lives WHERE {_holds(whole)}"  # noqa: S608
-    of_crossing = (
-        parts(connection.dialect, whole.hours, names, sessions_among(connection)) if cross else []
-    )
+    of_cut = counted(connection, SHARE.value, f"FROM rollup_lives WHERE {held(whole)}")
+    sums, inside = _beside(connection, whole, SHARE)
     # Those that are within the core and also beside it count once, with both.
-    each = " UNION ALL ".join(("SELECT * FROM beside", "SELECT * FROM twice", *of_crossing))
-    sums = ", ".join(f"CAST(SUM({name}) AS BIGINT) AS {name}" for name in names)
-    others = connection.exec_driver_sql(
-        f"WITH beside AS ({_beside(connection, whole, names)}), "  # noqa: S608
-        f"twice AS ({inside} AND session_key IN (SELECT session_key FROM beside)) "
-        "SELECT incremental, known, COUNT(*) FROM ("
-        f"SELECT {sums} FROM ({each}) AS each_part GROUP BY session_key) AS each_session "
-        "GROUP BY incremental, known "
-        "UNION ALL SELECT incremental, known, -COUNT(*) FROM twice GROUP BY incremental, known "
-        "UNION ALL SELECT incremental, known, COUNT(*) FROM rollup_lives "
-        f"WHERE {held(whole)} GROUP BY incremental, known",
-        (listed(connection, cross),) * len(of_crossing),
-    )
-    for part, known, number in others.all():
-        found[part, known] += number
+    for key, share in inside.items():
+        found[split(share)] -= 1
+        sums[key] += share
+    if cross:
+        for key, share in added(connection, whole.hours, SHARE, cross).items():
+            sums[key] = sums.get(key, 0) + share
+    for share, number in (of_cut + Counter(sums.values())).items():
+        found[split(share)] += number
     return found
 
 
@@ -207,27 +225,17 @@ def foremost(connection: Connection, whole: Core, limit: int) -> list[str]:
     """
     first = leaders(connection, whole, limit)
     least = -first[-1][0] if len(first) == limit else 0
-    others = connection.exec_driver_sql(
-        f"WITH beside AS ({_beside(connection, whole, ('turns',))}) "  # noqa: S608
-        "SELECT session_key FROM (SELECT session_key, turns FROM beside "
-        "UNION ALL SELECT session_key, turns FROM rollup_lives "
-        "WHERE session_key IN (SELECT session_key FROM beside) "
-        f"UNION ALL SELECT session_key, turns FROM rollup_lives WHERE {_crosses(whole)} "
-        f"AND turns >= {least}) AS parts GROUP BY session_key "
-        f"HAVING SUM(turns) >= {least} LIMIT {MANY}"
+    crossing = connection.exec_driver_sql(
+        f"SELECT session_key, turns FROM rollup_lives WHERE {_crosses(whole)} LIMIT {MANY}"  # noqa: S608
     )
-    return list({*(key for _, key in first), *others.scalars()})
-
-
-def _beside(connection: Connection, whole: Core, columns: Sequence[str]) -> str:
-    """The sessions with turns of the window beside the core, and what these add up to."""
-    nobody = f"SELECT {', '.join(('session_key', *columns))} FROM rollup_lives WHERE 1 = 0"  # noqa: S608
-    each = (part for side in whole.beside for part in parts(connection.dialect, side, columns))
-    sums = "".join(f", SUM({name}) AS {name}" for name in columns)
-    return (
-        f"SELECT session_key{sums} FROM ({' UNION ALL '.join(each) or nobody}) AS each_beside "  # noqa: S608
-        "GROUP BY session_key"
-    )
+    most: dict[str, int] = dict(map(tuple, crossing))
+    if len(most) >= MANY:
+        return list(most)
+    sums, inside = _beside(connection, whole, TURNS)
+    for key, turns in (*sums.items(), *inside.items()):
+        most[key] = most.get(key, 0) + turns
+    others = (key for key, turns in most.items() if turns >= least)
+    return list({*(key for _, key in first), *others})
 
 
 def leaders(connection: Connection, whole: Core, limit: int) -> list[tuple[int, str]]:

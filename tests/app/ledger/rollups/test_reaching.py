@@ -44,7 +44,8 @@ def test_of_a_window_that_goes_on_to_now_no_rows_are_read_at_its_end(engine: Eng
         assert [] == planned(connection, view, (), SESSIONS, SESSION_LEVELS).rows
         found = core(connection, view)
         assert found is not None
-        assert [[]] == [side.rows for side in found.beside]
+        assert found.ahead is not None
+        assert [] == found.ahead.rows
 
 
 def test_at_an_end_with_rows_on_both_sides_rows_are_read(engine: Engine):
