@@ -57,7 +57,8 @@ _ONE: dict[str, Any] = {
 @st.composite
 def rows(draw: st.DrawFn) -> TurnRow:
     """A turn of sixty, within three days: the same one comes again now and then, with other
-    values. Most fall into so few stretches and sessions that these have several each."""
+    values. Most fall into so few stretches and sessions that these have several each. Nobody has
+    judged them: when a verdict is taken back is no rule of sums."""
     row = draw(ledger.rows)
     if draw(st.sampled_from([True, True, True, False])):
         start, whose = draw(_close), _ONE | {"session_key": draw(st.sampled_from("ab"))}
@@ -72,7 +73,7 @@ def rows(draw: st.DrawFn) -> TurnRow:
         started_at=start,
         ended_at=end,
         recorded_at=end,
-        **whose,
+        **(dict.fromkeys(("cache_verdict", "cache_grade", "missed_tokens")) | whose),
     )
 
 
